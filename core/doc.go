@@ -1,0 +1,43 @@
+// Package core is a job queue over any store: typed jobs, the contract that a store keeps, and the worker.
+//
+// It imports the standard library only. A program adds one driver (memstore, bunstore, ...) and has a queue.
+//
+// # Guarantees
+//
+// At least once: a job that was enqueued and committed runs until one run is acknowledged, through crashes of
+// workers, of the network and of the database. Never twice at the same time, unless a holder outlives its lease
+// and a sweep took it back; then its late Extend and Ack change nothing. Every run leaves a trace. Nothing waits
+// for a poll while the wake channel works; nothing is lost when it does not.
+//
+// # A job's life
+//
+//	from               by                          to                      notes
+//	-                  Enqueue                     waiting | delayed       due already: RunAt = now, waiting
+//	waiting            Claim                       active                  Fence+1, ClaimedAt = now
+//	delayed            time, Promote               waiting                 draws a new place; Promote sets RunAt = now
+//	active             Ack complete                completed               Attempts+1; wins over a pending cancel
+//	active             Ack fail                    failed                  Attempts+1; wins over a pending cancel
+//	active             Ack retry                   delayed | waiting       Attempts+1, RunAt = now+Delay, new place
+//	active             Ack snooze                  delayed | waiting       Snoozes+1, RunAt = now+Delay, new place, no ledger entry
+//	active             Ack release                 waiting                 keeps its place and RunAt, no ledger entry
+//	active             Ack cancel                  cancelled               no attempt
+//	active, cancel     Ack retry|snooze|release    cancelled               no attempt, no snooze; ledger: cancel
+//	requested
+//	active             RecoverStalled              delayed                 Stalls+1, ledger: stalled, new place when due
+//	active             RecoverStalled past limit   failed                  Stalls+1, ledger: stalled with the reason
+//	active, cancel     RecoverStalled              cancelled               Stalls unchanged; ledger: cancel
+//	requested
+//	waiting, delayed   Cancel                      cancelled               ledger: cancel, StartedAt zero
+//	active             Cancel                      active                  CancelRequested until the run ends
+//	failed, cancelled  Retry                       waiting                 Attempts, Stalls = 0; new place; Fence, Runs, Snoozes and ledger kept
+//	not active         Remove                      -                       parked jobs stay too
+//
+// Whatever leaves active loses its token. ClaimedAt is cleared by everything that makes a job pending again;
+// CancelRequested by every end and by Retry; Result, Failure and FinishedAt by Retry. A job's Result and Failure
+// are those of its end; what earlier runs gave is in the ledger. Every end writes exactly one ledger entry, run
+// or not.
+//
+// # Rules
+//
+// Comments and tests cite rules by number (Q1 to Q28); docs/contract.md lists them.
+package core

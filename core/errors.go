@@ -1,0 +1,137 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What a store answers. Stores wrap these; callers use errors.Is.
+var (
+	// ErrNotFound: no job with that id (Q5, Q8).
+	ErrNotFound = errors.New("stint: job not found")
+
+	// ErrLeaseLost: the (id, token) pair is not the job's current lease; nothing was changed (Q5).
+	// It is also the context cause of a run whose loss the store reported (Q21).
+	ErrLeaseLost = errors.New("stint: lease lost")
+
+	// ErrUnavailable: the call was surely not done and may be repeated as it is.
+	ErrUnavailable = errors.New("stint: store unavailable, nothing was done")
+
+	// ErrUnknown: the reply was lost; the call may have been done. Ack and Extend may be repeated, Claim
+	// goes on under a new token, Enqueue may be repeated only if every item carries an id.
+	ErrUnknown = errors.New("stint: outcome unknown, the call may have been done")
+
+	// ErrRetryTx: the caller's transaction met a conflict that only a new transaction can resolve (Q14).
+	ErrRetryTx = errors.New("stint: transaction must be retried")
+)
+
+// Why a run's context ended: context.Cause inside a handler, the first cause wins (Q19, Q21, Q23).
+var (
+	// ErrCancelled: somebody asked for the job to be cancelled.
+	ErrCancelled = errors.New("stint: job cancelled")
+
+	// ErrTimeout: the run took longer than the job's Timeout.
+	ErrTimeout = errors.New("stint: run timed out")
+
+	// ErrLeaseDoubtful: the store could not be reached until the lease's own deadline passed. The run may be
+	// taken over; what it returns is still offered to the store.
+	ErrLeaseDoubtful = errors.New("stint: lease doubtful, store unreachable past its deadline")
+
+	// ErrStopping: the worker is shutting down and its Grace is used up.
+	ErrStopping = errors.New("stint: worker stopping")
+)
+
+// ErrTxNotCommitted is the failure of a run that called Job.Complete, returned nil and did not commit (Q14).
+var ErrTxNotCommitted = errors.New("stint: handler returned nil but its completing transaction was not committed")
+
+// StateError: the job's state does not allow the operation; nothing was changed (Q8).
+type StateError struct {
+	ID    string
+	State State
+	Op    string // "retry", "cancel", "promote"
+}
+
+func (e *StateError) Error() string {
+	return fmt.Sprintf("stint: cannot %s job %q: it is %s", e.Op, e.ID, e.State)
+}
+
+// ConflictError: the id is held by a job of another name (Q10), or the dedupe key by another job (Q8).
+type ConflictError struct {
+	Name, Key, ID string
+}
+
+func (e *ConflictError) Error() string {
+	if e.Key != "" {
+		return fmt.Sprintf("stint: key %q of %q is held by job %q", e.Key, e.Name, e.ID)
+	}
+	return fmt.Sprintf("stint: id %q is held by a job named %q", e.ID, e.Name)
+}
+
+// InvalidError: refused before anything was stored (Q13). From Ack it also marks a data fault: this item, or
+// one in this batch, can never be stored as it is (Q22).
+type InvalidError struct {
+	Field, Reason string
+}
+
+func (e *InvalidError) Error() string {
+	return "stint: invalid " + e.Field + ": " + e.Reason
+}
+
+// UnsupportedError: this store cannot do that. It unwraps to errors.ErrUnsupported.
+type UnsupportedError struct {
+	Op, Reason string
+}
+
+func (e *UnsupportedError) Error() string {
+	msg := "stint: " + e.Op + " is not supported"
+	if e.Reason != "" {
+		msg += ": " + e.Reason
+	}
+	return msg
+}
+
+// Unwrap makes errors.Is(err, errors.ErrUnsupported) hold.
+func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
+
+// JobError is what Await and Execute return for a job that did not complete.
+// State "" means gone: pruned, removed or never there.
+type JobError struct {
+	ID      string
+	State   State
+	Failure *Failure
+}
+
+func (e *JobError) Error() string {
+	switch {
+	case e.State == "":
+		return fmt.Sprintf("stint: job %q is gone: pruned, removed or never there", e.ID)
+	case e.Failure != nil:
+		return fmt.Sprintf("stint: job %q %s: %s", e.ID, e.State, e.Failure.Message)
+	default:
+		return fmt.Sprintf("stint: job %q %s", e.ID, e.State)
+	}
+}
+
+// ShutdownError names the leases that Worker.Run could not settle before it had to return (Q23). Their jobs
+// run again once a sweep has taken the leases back.
+type ShutdownError struct {
+	Jobs []Lease
+}
+
+func (e *ShutdownError) Error() string {
+	const shown = 5
+	ids := make([]string, 0, shown)
+	for i, l := range e.Jobs {
+		if i == shown {
+			break
+		}
+		ids = append(ids, l.ID)
+	}
+	more := ""
+	if n := len(e.Jobs) - len(ids); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("stint: worker stopped with %d job(s) not settled: %s%s",
+		len(e.Jobs), strings.Join(ids, ", "), more)
+}

@@ -1,0 +1,3 @@
+module github.com/stintmq/stint
+
+go 1.26
