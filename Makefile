@@ -1,0 +1,34 @@
+# make test        format, vet and every test, with the race detector
+# make lint        the linter, pinned and built into ./bin on first use (some minutes)
+# make bench       benchmarks of the drivers
+# make quickstart  the smallest program
+
+LINT_VERSION := v2.15.0
+LINT         := bin/golangci-lint-$(LINT_VERSION)
+
+# The race detector needs cgo, hence a C compiler. Without one the tests run, and say so.
+RACE ?= $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
+
+.PHONY: test lint fmt bench quickstart
+
+test:
+	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || { echo "gofmt -w needed:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	@test -n "$(RACE)" || echo "note: no C compiler (gcc or clang) found, testing without the race detector"
+	$(if $(RACE),CGO_ENABLED=1) go test $(RACE) -timeout 10m ./...
+
+lint: $(LINT)
+	$(LINT) run ./...
+
+fmt: $(LINT)
+	$(LINT) fmt ./...
+
+$(LINT):
+	GOBIN="$(CURDIR)/bin" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv bin/golangci-lint $(LINT)
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./drivers/...
+
+quickstart:
+	go run ./examples/quickstart
