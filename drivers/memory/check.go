@@ -1,0 +1,157 @@
+package memstore
+
+import (
+	"fmt"
+
+	"github.com/stintmq/stint/core"
+)
+
+// CheckInvariants goes through the whole store and returns an error for the first thing that is not as it must be:
+// every job in exactly one place, counts that agree, heaps in order. It is for tests: nil unless there is a bug.
+func (s *Store) CheckInvariants() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := checker{store: s, counts: map[*queue]*[len(states)]int64{}, pending: map[*lane]int64{}}
+	for id, j := range s.jobs {
+		if err := c.job(id, j); err != nil {
+			return fmt.Errorf("memstore: job %q (%s): %w", id, j.rec.State, err)
+		}
+	}
+	if err := c.structures(); err != nil {
+		return fmt.Errorf("memstore: %w", err)
+	}
+	return nil
+}
+
+type checker struct {
+	store   *Store
+	counts  map[*queue]*[len(states)]int64
+	pending map[*lane]int64
+	placed  int // jobs that a heap must hold
+}
+
+func (c *checker) job(id string, j *job) error {
+	q := c.store.queues[j.rec.Queue]
+	switch {
+	case j.rec.ID != id:
+		return fmt.Errorf("filed under another id than its own %q", j.rec.ID)
+	case q == nil || q.lanes[j.rec.Name] != j.lane:
+		return fmt.Errorf("in another lane than that of %q in %q", j.rec.Name, j.rec.Queue)
+	}
+	if c.counts[q] == nil {
+		c.counts[q] = new([len(states)]int64)
+	}
+	c.counts[q][stateIndex(j.rec.State)]++
+	if h, hi, lo := c.home(j); h != nil {
+		c.placed++
+		c.pending[j.lane]++
+		if j.pos >= h.len() || h.nodes[j.pos].item != j {
+			return fmt.Errorf("not where it says it is")
+		}
+		if n := h.nodes[j.pos]; n.hi != hi || n.lo != lo {
+			return fmt.Errorf("placed by (%d, %d), not by (%d, %d)", n.hi, n.lo, hi, lo)
+		}
+	}
+	return c.record(j)
+}
+
+// home is the heap that must hold a job, and its keys there; nil for a finished one.
+func (c *checker) home(j *job) (h *heap[*job], hi, lo int64) {
+	switch j.rec.State {
+	case core.StateWaiting:
+		return &j.lane.bin(j).heap, int64(-j.rec.Priority), j.place
+	case core.StateDelayed:
+		return &j.lane.delayed, j.rec.RunAt.UnixMicro(), j.rec.Ref
+	case core.StateActive:
+		return &c.store.leases, j.until, j.rec.Ref
+	}
+	return nil, 0, 0
+}
+
+// record checks what core's table of states says of each.
+func (c *checker) record(j *job) error {
+	r := &j.rec
+	active := r.State == core.StateActive
+	switch {
+	case active != (j.token != ""):
+		return fmt.Errorf("token %q", j.token)
+	case r.State.Terminal() == r.FinishedAt.IsZero():
+		return fmt.Errorf("FinishedAt %v", r.FinishedAt)
+	case !active && r.State.Pending() && !r.ClaimedAt.IsZero():
+		return fmt.Errorf("ClaimedAt %v", r.ClaimedAt)
+	case !active && r.CancelRequested:
+		return fmt.Errorf("a cancel is pending")
+	case len(j.ledger) != min(r.Runs, core.LedgerLimit):
+		return fmt.Errorf("%d entries in the ledger after %d runs", len(j.ledger), r.Runs)
+	case r.State.Pending() && (r.Result != nil || r.Failure != nil):
+		return fmt.Errorf("has a result or a failure")
+	}
+	for i := range j.ledger {
+		if want := r.Runs - len(j.ledger) + 1 + i; j.ledger[i].Number != want {
+			return fmt.Errorf("ledger entry %d has number %d, not %d", i, j.ledger[i].Number, want)
+		}
+	}
+	return nil
+}
+
+func (c *checker) structures() error {
+	s := c.store
+	held, delaying := s.leases.len(), 0
+	if err := s.leases.check(); err != nil {
+		return fmt.Errorf("leases: %w", err)
+	}
+	for _, q := range s.queues {
+		for _, l := range q.lanes {
+			held += l.runnable() + l.delayed.len()
+			if l.delayed.len() > 0 {
+				delaying++
+			}
+			if err := c.lane(l); err != nil {
+				return fmt.Errorf("queue %q, name %q: %w", q.name, l.name, err)
+			}
+		}
+		if n := c.counts[q]; n == nil && q.counts != [len(states)]int64{} || n != nil && *n != q.counts {
+			return fmt.Errorf("queue %q counts %v, has %v", q.name, q.counts, n)
+		}
+	}
+	if held != c.placed {
+		return fmt.Errorf("heaps hold %d jobs, not %d", held, c.placed)
+	}
+	if s.alarms.len() != delaying {
+		return fmt.Errorf("%d alarms for %d lanes with delayed jobs", s.alarms.len(), delaying)
+	}
+	return s.alarms.check()
+}
+
+func (c *checker) lane(l *lane) error {
+	for _, h := range [...]*heap[*job]{&l.fresh.heap, &l.stalled.heap, &l.delayed} {
+		if err := h.check(); err != nil {
+			return err
+		}
+	}
+	if l.pending != c.pending[l] {
+		return fmt.Errorf("counts %d pending, has %d", l.pending, c.pending[l])
+	}
+	if l.delayed.len() == 0 {
+		return nil
+	}
+	a, top := c.store.alarms.nodes[l.alarm], l.delayed.top()
+	if a.item != l || a.hi != top.hi || a.lo != top.lo {
+		return fmt.Errorf("its alarm is not that of its earliest delayed job")
+	}
+	return nil
+}
+
+// check returns an error unless every node knows its position and none comes before its parent.
+func (h *heap[T]) check() error {
+	for i := range h.nodes {
+		n := &h.nodes[i]
+		if *n.at != i {
+			return fmt.Errorf("heap node %d thinks it is %d", i, *n.at)
+		}
+		if i > 0 && n.before(h.nodes[(i-1)/4].hi, h.nodes[(i-1)/4].lo) {
+			return fmt.Errorf("heap node %d comes before its parent", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package memstore
+
+import (
+	"time"
+
+	"github.com/stintmq/stint/core"
+)
+
+// queue is what the store knows of one queue. Queues and lanes are made when first named and stay.
+type queue struct {
+	name   string
+	paused bool
+	lanes  map[string]*lane
+	counts [len(states)]int64
+	joined int // jobs that came due and that no claim has taken or announced since (Q3)
+
+	event   uint64 // the newest event, see wake.go
+	waiters map[*waiter]struct{}
+}
+
+// lane holds the pending jobs of one name in one queue, apart from the active ones.
+type lane struct {
+	queue   *queue
+	name    string
+	fresh   bin
+	stalled bin        // Stalls >= 1: a claim takes at most one of them (Q4)
+	delayed heap[*job] // by RunAt, then insertion
+	alarm   int        // position in Store.alarms while something is delayed
+	pending int64      // waiting, delayed and active
+	pick    uint64     // the last pick that took this lane in, so that a name asked for twice counts once
+}
+
+// bin holds waiting jobs by priority, then place (Q2).
+type bin struct {
+	heap[*job]
+	stalled bool
+	pos     int // in a claim's merge
+}
+
+// states gives every state its place in queue.counts.
+var states = [...]core.State{
+	core.StateWaiting, core.StateDelayed, core.StateActive, core.StateParked,
+	core.StateCompleted, core.StateFailed, core.StateCancelled,
+}
+
+func stateIndex(st core.State) int {
+	switch st {
+	case core.StateWaiting:
+		return 0
+	case core.StateDelayed:
+		return 1
+	case core.StateActive:
+		return 2
+	case core.StateParked:
+		return 3
+	case core.StateCompleted:
+		return 4
+	case core.StateFailed:
+		return 5
+	default:
+		return 6
+	}
+}
+
+func (s *Store) queue(name string) *queue {
+	q := s.queues[name]
+	if q == nil {
+		q = &queue{name: name, lanes: map[string]*lane{}, waiters: map[*waiter]struct{}{}}
+		s.queues[name] = q
+	}
+	return q
+}
+
+func (q *queue) lane(name string) *lane {
+	l := q.lanes[name]
+	if l == nil {
+		l = &lane{queue: q, name: name, stalled: bin{stalled: true}}
+		q.lanes[name] = l
+	}
+	return l
+}
+
+// bin is where a waiting job of this lane belongs.
+func (l *lane) bin(j *job) *bin {
+	if j.rec.Stalls > 0 {
+		return &l.stalled
+	}
+	return &l.fresh
+}
+
+func (l *lane) runnable() int { return l.fresh.len() + l.stalled.len() }
+
+// move takes a job from where it stands to where its new state belongs, and is the only writer of State, of the
+// heaps and of the counts: a job is in exactly one place (Q1). The caller has set what orders it there.
+func (s *Store) move(j *job, to core.State) {
+	s.lift(j)
+	j.rec.State = to
+	s.count(j, 1)
+	l := j.lane
+	switch to {
+	case core.StateWaiting:
+		l.bin(j).push(int64(-j.rec.Priority), j.place, &j.pos, j)
+	case core.StateDelayed:
+		l.delayed.push(j.rec.RunAt.UnixMicro(), j.rec.Ref, &j.pos, j)
+		s.setAlarm(l)
+	case core.StateActive:
+		s.leases.push(j.until, j.rec.Ref, &j.pos, j)
+	}
+}
+
+// lift takes a job out of the counts and of the heap that holds it. A job that was never placed has no state.
+func (s *Store) lift(j *job) {
+	l := j.lane
+	switch j.rec.State {
+	case "":
+		return
+	case core.StateWaiting:
+		l.bin(j).remove(j.pos)
+	case core.StateDelayed:
+		l.delayed.remove(j.pos)
+		s.setAlarm(l)
+	case core.StateActive:
+		s.leases.remove(j.pos)
+	}
+	s.count(j, -1)
+}
+
+func (s *Store) count(j *job, n int64) {
+	j.lane.queue.counts[stateIndex(j.rec.State)] += n
+	if j.rec.State.Pending() {
+		j.lane.pending += n
+	}
+}
+
+// setAlarm keeps a lane in the alarms under its earliest delayed job.
+func (s *Store) setAlarm(l *lane) {
+	set := s.alarms.len() > l.alarm && s.alarms.nodes[l.alarm].item == l
+	switch {
+	case l.delayed.len() == 0:
+		if set {
+			s.alarms.remove(l.alarm)
+		}
+	case set:
+		top := l.delayed.top()
+		s.alarms.rekey(l.alarm, top.hi, top.lo)
+	default:
+		top := l.delayed.top()
+		s.alarms.push(top.hi, top.lo, &l.alarm, l)
+	}
+}
+
+// pend makes a job pending again: at runAt, or now if that is not later, at a new place (Q2).
+func (s *Store) pend(j *job, runAt, now time.Time) {
+	j.dropLease()
+	j.rec.ClaimedAt = time.Time{}
+	if runAt.After(now) {
+		j.rec.RunAt = runAt
+		s.move(j, core.StateDelayed)
+		return
+	}
+	j.rec.RunAt = now
+	s.join(j)
+}
+
+// join makes a job waiting at a new place.
+func (s *Store) join(j *job) {
+	s.places++
+	j.place = s.places
+	s.move(j, core.StateWaiting)
+}
+
+// end makes a job terminal with one entry in its ledger, run or not (Q6).
+func (s *Store) end(j *job, to core.State, e entry, now time.Time) {
+	e.state = to
+	j.write(e, now)
+	j.dropLease()
+	j.rec.CancelRequested = false
+	j.rec.FinishedAt = now
+	s.move(j, to)
+}
+
+// promoteDue lets the delayed jobs that are due join, earliest first (Q2, Q3). Each joins once, so the work is
+// bounded by what came due since the last look; jobs that are not due cost nothing.
+func (s *Store) promoteDue(now time.Time) {
+	due := now.UnixMicro()
+	for s.alarms.len() > 0 && s.alarms.top().hi <= due {
+		l := s.alarms.top().item
+		l.queue.joined++
+		s.join(l.delayed.top().item)
+	}
+}
