@@ -7,7 +7,7 @@ LINT_VERSION := v2.15.0
 LINT         := bin/golangci-lint-$(LINT_VERSION)
 
 # The race detector needs cgo, hence a C compiler. Without one the tests run, and say so.
-RACE ?= $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
+RACE ?= $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
 .PHONY: test lint fmt bench quickstart
 
