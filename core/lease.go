@@ -1,0 +1,157 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// heartbeat keeps every lease in flight alive until its ack is settled, and ends runs whose lease is gone (Q21).
+type heartbeat struct {
+	w    *Worker
+	kick chan struct{} // beat now: something may have been cancelled
+	wall func() time.Time
+}
+
+func newHeartbeat(w *Worker) *heartbeat {
+	return &heartbeat{
+		w: w, kick: make(chan struct{}, 1),
+		// Round strips the monotonic reading: the wall clock also counts the time a machine was suspended.
+		wall: func() time.Time { return time.Now().Round(0) },
+	}
+}
+
+// now asks for a beat at once.
+func (h *heartbeat) now() {
+	select {
+	case h.kick <- struct{}{}:
+	default:
+	}
+}
+
+// loop beats every Renew, every Renew/3 while something could not be renewed, and whenever it is kicked.
+func (h *heartbeat) loop(ctx context.Context) {
+	renew := h.w.opts.Renew
+	next := time.Now().Add(renew)
+	last, lastWall := time.Now(), h.wall()
+	timer := time.NewTimer(renew)
+	defer timer.Stop()
+	for {
+		timer.Reset(min(time.Until(next), h.untilDoubt()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.kick:
+			next = time.Now()
+		case <-timer.C:
+		}
+		now, wall := time.Now(), h.wall()
+		if jump := wall.Sub(lastWall) - now.Sub(last); jump > h.w.opts.Lease/10 {
+			// The machine slept: leases ran on without us. One Extend tells which are still ours.
+			h.w.log.Warn("wall clock jumped ahead, checking all leases", "by", jump)
+			h.age(jump)
+			next = now
+		}
+		last, lastWall = now, wall
+		if !now.Before(next) {
+			if h.beat(ctx) {
+				next = now.Add(renew)
+			} else {
+				next = time.Now().Add(renew / 3)
+			}
+		}
+		h.doubt(time.Now())
+	}
+}
+
+// beat extends every lease in flight; false if it should be tried again soon.
+func (h *heartbeat) beat(ctx context.Context) bool {
+	runs := h.w.flights.all()
+	if len(runs) == 0 {
+		return true
+	}
+	leases := make([]Lease, len(runs))
+	for i, r := range runs {
+		leases[i] = r.lease
+	}
+	sent := time.Now()
+	// The answer must come before we would have to give a lease up.
+	if d := h.untilDoubt(); d > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, d)
+		defer stop()
+	}
+	ext, err := h.w.extend(ctx, leases)
+	if err != nil {
+		h.w.log.Warn("heartbeat failed, will be repeated", "leases", len(leases), "error", err)
+		return false
+	}
+	unchanged := keySet(slices.Concat(ext.Lost, ext.Busy))
+	for _, l := range ext.Lost {
+		h.lost(l)
+	}
+	for _, l := range ext.CancelRequested {
+		if r := h.w.flights.get(l); r != nil {
+			r.cancel(ErrCancelled)
+		}
+	}
+	h.renewed(runs, unchanged, sent.Add(h.w.opts.Lease))
+	return len(ext.Busy) == 0
+}
+
+func (h *heartbeat) lost(l Lease) {
+	r := h.w.flights.get(l)
+	if r == nil {
+		return // settled while the heartbeat was under way
+	}
+	r.lose()
+	if r.lost.Load() {
+		h.w.log.Warn("lease lost, the job may run elsewhere", jobAttr(r))
+	}
+}
+
+// Deadlines are the heartbeat's alone once a run is in flight, guarded by the flights' lock.
+
+func (h *heartbeat) renewed(runs []*run, unchanged map[claimKey]bool, deadline time.Time) {
+	h.w.flights.mu.Lock()
+	defer h.w.flights.mu.Unlock()
+	for _, r := range runs {
+		if !unchanged[r.lease.key()] {
+			r.deadline = deadline
+		}
+	}
+}
+
+func (h *heartbeat) age(by time.Duration) {
+	h.w.flights.mu.Lock()
+	defer h.w.flights.mu.Unlock()
+	for _, r := range h.w.flights.runs {
+		r.deadline = r.deadline.Add(-by)
+	}
+}
+
+// untilDoubt is the time to the first deadline of a run that may still be told: at least 1 ms.
+func (h *heartbeat) untilDoubt() time.Duration {
+	h.w.flights.mu.Lock()
+	defer h.w.flights.mu.Unlock()
+	first := h.w.opts.Lease
+	for _, r := range h.w.flights.runs {
+		if r.ctx.Err() == nil {
+			first = min(first, time.Until(r.deadline))
+		}
+	}
+	return max(first, time.Millisecond)
+}
+
+// doubt tells the runs whose deadline passed without an answer from the store.
+func (h *heartbeat) doubt(now time.Time) {
+	for _, r := range h.w.flights.all() {
+		h.w.flights.mu.Lock()
+		over := !now.Before(r.deadline)
+		h.w.flights.mu.Unlock()
+		if over && r.ctx.Err() == nil {
+			h.w.log.Warn("lease doubtful: the store did not answer in time", jobAttr(r))
+			r.cancel(ErrLeaseDoubtful)
+		}
+	}
+}
