@@ -344,15 +344,12 @@ func (d *dispatcher) hand(ctx context.Context, jobs []Record, token string, sent
 	if len(jobs) == 0 {
 		return
 	}
-	deadline := sent.Add(d.w.opts.Lease)
-	runs := make([]*run, len(jobs))
 	var spare []*run
 	d.mu.Lock()
-	for i := range jobs {
-		runs[i] = newRun(d.base, jobs[i], token, deadline, d.handlers[jobs[i].Name])
-	}
+	runs := newRuns(d.base, jobs, token, sent.Add(d.w.opts.Lease), d.handlers)
 	d.w.flights.add(runs) // before any of them can end
-	for _, r := range runs {
+	for i := range runs {
+		r := &runs[i]
 		// The queue is where the job was claimed from, which is what its handler was registered for.
 		q := d.queues[r.rec.Queue]
 		if r.handler == nil || q == nil || q.jobs == nil || q.idle == 0 || ctx.Err() != nil {

@@ -47,8 +47,8 @@ func (w *Worker) Drain(ctx context.Context, opts DrainOptions) (int, error) {
 		total += len(claimed.Jobs)
 		runs := w.disp.flying(base, claimed.Jobs, token, sent)
 		var round sync.WaitGroup
-		for _, r := range runs {
-			round.Go(func() { w.drainOne(r) })
+		for i := range runs {
+			round.Go(func() { w.drainOne(&runs[i]) })
 		}
 		round.Wait()
 		waitFor(w.settle.idle, w.opts.Lease) // a retry due at once belongs to the next round
@@ -104,13 +104,10 @@ func (d *dispatcher) drainWants(left int) ([]Want, error) {
 }
 
 // flying puts claimed jobs in flight for a Drain, which has no takers.
-func (d *dispatcher) flying(base context.Context, jobs []Record, token string, sent time.Time) []*run {
+func (d *dispatcher) flying(base context.Context, jobs []Record, token string, sent time.Time) []run {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	runs := make([]*run, len(jobs))
-	for i, rec := range jobs {
-		runs[i] = newRun(base, rec, token, sent.Add(d.w.opts.Lease), d.handlers[rec.Name])
-	}
+	runs := newRuns(base, jobs, token, sent.Add(d.w.opts.Lease), d.handlers)
 	d.w.flights.add(runs)
 	return runs
 }

@@ -15,10 +15,10 @@ func (l Lease) key() claimKey { return claimKey{l.ID, l.Token} }
 
 func newInflight() *inflight { return &inflight{runs: make(map[claimKey]*run)} }
 
-func (f *inflight) add(rs []*run) {
+func (f *inflight) add(rs []run) {
 	f.mu.Lock()
-	for _, r := range rs {
-		f.runs[r.lease.key()] = r
+	for i := range rs {
+		f.runs[rs[i].lease.key()] = &rs[i]
 	}
 	f.mu.Unlock()
 }

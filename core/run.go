@@ -11,7 +11,7 @@ import (
 
 // run is one claimed job on its way through a worker.
 type run struct {
-	rec     Record
+	rec     *Record // in the claim's answer
 	lease   Lease
 	handler *handler
 
@@ -24,13 +24,16 @@ type run struct {
 	acking     atomic.Bool // its outcome is on its way to the store, which decides from here on
 }
 
-func newRun(base context.Context, rec Record, token string, deadline time.Time, h *handler) *run {
-	r := &run{
-		rec: rec, handler: h, deadline: deadline,
-		lease: Lease{ID: rec.ID, Token: token, Ref: rec.Ref},
+// newRuns makes a run for each job of a claim.
+func newRuns(base context.Context, jobs []Record, token string, deadline time.Time, handlers map[string]*handler) []run {
+	runs := make([]run, len(jobs))
+	for i := range runs {
+		r, rec := &runs[i], &jobs[i]
+		r.rec, r.handler, r.deadline = rec, handlers[rec.Name], deadline
+		r.lease = Lease{ID: rec.ID, Token: token, Ref: rec.Ref}
+		r.ctx, r.cancel = context.WithCancelCause(context.WithValue(base, runKey{}, r))
 	}
-	r.ctx, r.cancel = context.WithCancelCause(context.WithValue(base, runKey{}, r))
-	return r
+	return runs
 }
 
 func (r *run) info() Run {

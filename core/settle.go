@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -139,6 +140,7 @@ func (s *settler) pick(now time.Time) (batch []settling, wait time.Duration) {
 	if len(s.queue) == 0 {
 		return nil, 0
 	}
+	batch = make([]settling, 0, min(len(s.queue), ackBatch))
 	seen := make(map[string]struct{}, min(len(s.queue), ackBatch))
 	size := 0
 	rest := s.queue[:0]
@@ -204,6 +206,9 @@ func (s *settler) send(ctx context.Context, batch []settling) {
 // verify asks about runs that called Job.Complete, and returns what is to be acked: those whose lease still
 // holds were not committed (Q14).
 func (s *settler) verify(ctx context.Context, batch []settling) []settling {
+	if !slices.ContainsFunc(batch, func(e settling) bool { return e.verify }) {
+		return batch
+	}
 	var asked []settling
 	acked := make([]settling, 0, len(batch))
 	for _, e := range batch {
@@ -212,9 +217,6 @@ func (s *settler) verify(ctx context.Context, batch []settling) []settling {
 		} else {
 			acked = append(acked, e)
 		}
-	}
-	if len(asked) == 0 {
-		return batch
 	}
 	leases := make([]Lease, len(asked))
 	for i, e := range asked {
