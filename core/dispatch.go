@@ -26,7 +26,7 @@ type dispatcher struct {
 
 	askAt     time.Time // when every queue is worth asking again without a wake
 	notBefore time.Time // pace: after claims that brought nothing, or failed
-	fruitless int
+	fruitless allowance // claims that may bring nothing before they are paced
 	outage    *pause
 }
 
@@ -47,8 +47,8 @@ const (
 	fillWait   = 2 * time.Millisecond  // how long an idle taker waits for others before a claim
 	claimLimit = 512                   // jobs per want and claim
 	askAlong   = 50 * time.Millisecond // queues that seem empty are asked along with others, but no more often
-	paceMin    = 2 * time.Millisecond  // after the first fruitless claim, doubling to
-	paceMax    = 105 * time.Millisecond
+	idleBurst  = 4                     // fruitless claims in a row that are not paced
+	idlePace   = 105 * time.Millisecond
 	outageMin  = 100 * time.Millisecond
 	outageMax  = 5 * time.Second
 )
@@ -122,7 +122,7 @@ func (d *dispatcher) start(base context.Context) error {
 		}
 	}
 	d.live, d.base, d.takers = true, base, new(sync.WaitGroup)
-	d.askAt, d.notBefore, d.fruitless = time.Time{}, time.Time{}, 0
+	d.askAt, d.notBefore, d.fruitless = time.Time{}, time.Time{}, newAllowance(idleBurst)
 	d.outage.reset()
 	for _, q := range d.order {
 		takers, _ := d.w.takers(q.name, q.asked)
@@ -193,16 +193,19 @@ func (d *dispatcher) freed(q *queue) {
 	}
 }
 
-// wake marks queues as worth asking.
-func (d *dispatcher) wake(names []string) {
+// wake marks queues as worth asking, and reports whether a claim will follow: some taker of theirs is idle.
+func (d *dispatcher) wake(names []string) (useful bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	room := d.room()
 	for _, n := range names {
 		if q := d.queues[n]; q != nil {
 			q.hungry = true
+			useful = useful || q.idle > 0 && room > 0
 		}
 	}
 	d.signal()
+	return useful
 }
 
 // loop claims until ctx ends.
@@ -304,10 +307,9 @@ func (d *dispatcher) learn(wants []Want, claimed Claimed) (empty []string) {
 	d.outage.reset()
 	d.notBefore = time.Time{}
 	if len(claimed.Jobs) > 0 {
-		d.fruitless = 0
-	} else {
-		d.notBefore = now.Add(min(paceMin<<min(d.fruitless, 10), paceMax))
-		d.fruitless++
+		d.fruitless = newAllowance(idleBurst)
+	} else if !d.fruitless.take(now) {
+		d.notBefore = now.Add(idlePace)
 	}
 	filled := false
 	for _, want := range wants {

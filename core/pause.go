@@ -30,3 +30,23 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	}
 }
+
+// allowance lets a few of something pass freely, and more once it has been quiet for a second.
+type allowance struct {
+	burst, left int
+	last        time.Time
+}
+
+func newAllowance(burst int) allowance { return allowance{burst: burst, left: burst} }
+
+func (a *allowance) take(now time.Time) bool {
+	if now.Sub(a.last) > time.Second {
+		a.left = a.burst
+	}
+	a.last = now
+	if a.left == 0 {
+		return false
+	}
+	a.left--
+	return true
+}

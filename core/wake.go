@@ -48,7 +48,9 @@ func containsAll(have, want []string) bool {
 }
 
 const (
-	wakePace     = 105 * time.Millisecond // between wakes that the dispatcher has no use for
+	wakeUsed     = 250 * time.Millisecond // how long to wait for the dispatcher to claim after a wake
+	wakeUnused   = 55 * time.Millisecond  // between wakes that it has no idle taker for,
+	wakeBurst    = 3                      // after so many that nothing held up
 	wakeRetryMin = 100 * time.Millisecond
 	wakeRetryMax = 5 * time.Second
 )
@@ -57,6 +59,7 @@ func (k *waker) loop(ctx context.Context) {
 	outage := newPause(wakeRetryMin, wakeRetryMax)
 	failing := false
 	var since WakeToken
+	idle := newAllowance(wakeBurst)
 	for ctx.Err() == nil {
 		queues, wake, unparked, err := k.await(ctx, since)
 		switch {
@@ -76,9 +79,17 @@ func (k *waker) loop(ctx context.Context) {
 		if wake.Control {
 			k.w.beat.now()
 		}
-		k.w.disp.wake(queues)
 		// Wait until the dispatcher made use of it: a channel that always returns must not make a hot loop (Q24).
-		sleepOr(ctx, wakePace, k.fresh)
+		select {
+		case <-k.fresh:
+		default:
+		}
+		if k.w.disp.wake(queues) {
+			idle = newAllowance(wakeBurst)
+			sleepOr(ctx, wakeUsed, k.fresh)
+		} else if !idle.take(time.Now()) {
+			sleepOr(ctx, wakeUnused, nil)
+		}
 	}
 }
 
