@@ -21,11 +21,7 @@ func (s *Store) Claim(ctx context.Context, req core.ClaimRequest) (core.Claimed,
 		return core.Claimed{}, err
 	}
 	defer s.mu.Unlock()
-	total := 0
-	for _, w := range req.Wants {
-		total = max(total, total+w.Limit) // saturate, in case of absurd limits
-	}
-	if total == 0 {
+	if !slices.ContainsFunc(req.Wants, func(w core.Want) bool { return w.Limit > 0 }) {
 		return core.Claimed{Jobs: s.held(req.Token), Wake: s.token()}, nil
 	}
 	s.promoteDue(now)
@@ -56,6 +52,7 @@ func (p *pick) serve(w core.Want) bool {
 	merge := &p.store.merge
 	merge.clear()
 	p.store.gather(w, merge)
+	p.jobs = slices.Grow(p.jobs, min(w.Limit, runnable(merge)))
 	poisoned := false
 	for n := 0; n < w.Limit && merge.len() > 0; {
 		b := merge.top().item
@@ -98,6 +95,15 @@ func (s *Store) gather(w core.Want, merge *heap[*bin]) {
 			}
 		}
 	}
+}
+
+// runnable is how many jobs the gathered bins hold.
+func runnable(merge *heap[*bin]) int {
+	n := 0
+	for i := range merge.nodes {
+		n += merge.nodes[i].item.len()
+	}
+	return n
 }
 
 // take leases a job to the caller.
