@@ -1,0 +1,3 @@
+package conformance
+
+func realClockCases() []testCase { return nil }
