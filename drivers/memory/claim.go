@@ -113,7 +113,8 @@ func (p *pick) take(j *job) {
 	j.rec.Fence++
 	p.store.move(j, core.StateActive)
 	p.bytes += len(j.rec.Payload)
-	p.jobs = append(p.jobs, j.copyOut())
+	p.jobs = append(p.jobs, j.rec)
+	detach(&p.jobs[len(p.jobs)-1])
 	if q := j.lane.queue; q.joined > 0 {
 		q.joined--
 	}

@@ -71,7 +71,7 @@ func (s *Store) build(r *core.EnqueueRequest, id string, now time.Time) (*job, e
 	}
 	s.serial++
 	if id == "" {
-		id = "#" + strconv.FormatInt(s.serial, 10)
+		id = string(strconv.AppendInt([]byte{'#'}, s.serial, 10))
 	}
 	j := &job{rec: core.Record{
 		ID: id, Name: r.Name, Queue: r.Queue, Ref: s.serial,

@@ -74,12 +74,17 @@ func (j *job) dropLease() {
 // copyOut is the record as the caller may have it.
 func (j *job) copyOut() core.Record {
 	r := j.rec
+	detach(&r)
+	return r
+}
+
+// detach gives a record slices, maps and pointers of its own.
+func detach(r *core.Record) {
 	r.Payload = bytes.Clone(r.Payload)
 	r.Metadata = maps.Clone(r.Metadata)
 	r.Trace = clone(r.Trace)
 	r.Result = bytes.Clone(r.Result)
 	r.Failure = clone(r.Failure)
-	return r
 }
 
 func clone[T any](p *T) *T {
