@@ -1,0 +1,50 @@
+package bunstore_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stintmq/stint/conformance"
+	"github.com/stintmq/stint/core"
+	bunstore "github.com/stintmq/stint/drivers/bun"
+	"github.com/stintmq/stint/internal/litesql"
+	"github.com/stintmq/stint/internal/stdsql"
+)
+
+func TestConformance(t *testing.T) {
+	conformance.Run(t, conformance.Harness{
+		New: func(t testing.TB, clock core.Clock) core.Store {
+			return openAt(t, filepath.Join(t.TempDir(), "jobs.db"), bunstore.Options{Clock: clock})
+		},
+		Open: func(t testing.TB, s core.Store, clock core.Clock) core.Store {
+			return openAt(t, pathOf(t, s.(*bunstore.Store)), bunstore.Options{Clock: clock})
+		},
+		Begin: func(t testing.TB, s core.Store) (core.TxView, func() error, func() error) {
+			store := s.(*bunstore.Store)
+			tx, err := store.DB().BeginTx(context.Background(), nil)
+			require.NoError(t, err)
+			return store.WithTx(tx), tx.Commit, tx.Rollback
+		},
+		Check: func(t testing.TB, s core.Store) { checkInvariants(t, s.(*bunstore.Store)) },
+		Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule},
+	})
+}
+
+func pathOf(t testing.TB, s *bunstore.Store) string {
+	t.Helper()
+	var path string
+	require.NoError(t, s.DB().QueryRow("select file from pragma_database_list where name = 'main'").Scan(&path))
+	return path
+}
+
+// checkInvariants looks at the tables themselves.
+func checkInvariants(t testing.TB, s *bunstore.Store) {
+	t.Helper()
+	tx, err := s.DB().BeginTx(context.Background(), nil)
+	require.NoError(t, err)
+	require.NoError(t, litesql.CheckInvariants(context.Background(), stdsql.In(tx.Tx)))
+	require.NoError(t, tx.Rollback())
+}

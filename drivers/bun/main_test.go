@@ -1,0 +1,74 @@
+package bunstore_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/stintmq/stint/core"
+	bunstore "github.com/stintmq/stint/drivers/bun"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a store's time in a test: it stands still until it is moved.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newClock() *clock { return &clock{t: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+func open(t testing.TB, opts ...bunstore.Options) *bunstore.Store {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "jobs.db"), opts...)
+}
+
+func openAt(t testing.TB, path string, opts ...bunstore.Options) *bunstore.Store {
+	t.Helper()
+	s, err := bunstore.OpenSQLite(path, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func request(name string) core.EnqueueRequest {
+	return core.EnqueueRequest{Name: name, Queue: "q", Payload: []byte(`{"n":1}`), MaxAttempts: 3, Backoff: core.DefaultBackoff()}
+}
+
+func claim(t testing.TB, s core.Store, limit int, names ...string) core.Claimed {
+	t.Helper()
+	got, err := s.Claim(context.Background(), core.ClaimRequest{
+		Wants: []core.Want{{Queue: "q", Names: names, Limit: limit}},
+		Token: core.NewToken(), Lease: time.Minute, Worker: "w",
+	})
+	require.NoError(t, err)
+	return got
+}
+
+func enqueue(t testing.TB, s core.Enqueuer, reqs ...core.EnqueueRequest) []core.EnqueueResult {
+	t.Helper()
+	res, err := s.Enqueue(context.Background(), reqs)
+	require.NoError(t, err)
+	for _, r := range res {
+		require.NoError(t, r.Err)
+	}
+	return res
+}

@@ -1,0 +1,250 @@
+// Package bunstore keeps jobs in SQLite: in a file of its own (OpenSQLite) or beside an application's tables in
+// its *bun.DB (New), so that a job and the rows it is about are written by one transaction (WithTx).
+//
+// SQLite has one writer at a time, whoever it is. A transaction of the application holds everybody's writes
+// while it is open: keep it short, and never wait for a job, or call the store without WithTx, inside one.
+//
+// Statements go to the *sql.DB and *sql.Tx inside bun's types, with placeholders that SQLite sees: bun formats
+// arguments into the text. So bun's query hooks don't see them.
+package bunstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/litesql"
+	"github.com/stintmq/stint/internal/stdsql"
+)
+
+// Options of a Store. The zero value is the default.
+type Options struct {
+	// Clock tells the time in tests; nil: the machine's.
+	Clock core.Clock
+	// Limits move the bounds of payloads and results.
+	Limits core.Limits
+	// Synchronous is SQLite's setting of that name, for OpenSQLite only (New takes what the *bun.DB has).
+	// "": "NORMAL": the file never breaks, and nothing is lost when the process dies; when the machine loses
+	// power, the last transactions may be. "FULL" keeps those as well, at about a fifth of the rate of single
+	// calls and two thirds of that of batches.
+	Synchronous string
+	// Logger tells of what the store works around; nil: nobody.
+	Logger *slog.Logger
+}
+
+func (o Options) validate() error {
+	switch o.Synchronous {
+	case "", "NORMAL", "FULL":
+	default:
+		return &core.InvalidError{Field: "Options.Synchronous", Reason: `must be "NORMAL" or "FULL"`}
+	}
+	return o.Limits.Validate()
+}
+
+// Store keeps jobs in one SQLite database. It is safe for concurrent use, also by several processes with
+// handles of their own. After Close every method returns an error that wraps core.ErrUnavailable.
+type Store struct {
+	bun     *bun.DB
+	writer  *sql.DB
+	readers *sql.DB
+	owned   bool // the handles are the store's to close
+	kept    *stdsql.Kept
+	reading *stdsql.Kept
+
+	opts Options
+	busy time.Duration // how long a call waits for its turn to write
+	lock bool          // transactions begin without SQLite's write lock
+	turn chan struct{} // held by the one call of this store that writes
+	hub  *hub
+
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup
+	end    chan struct{}
+}
+
+var (
+	_ core.Store           = (*Store)(nil)
+	_ core.Inspector       = (*Store)(nil)
+	_ core.Admin           = (*Store)(nil)
+	_ core.Migrator        = (*Store)(nil)
+	_ core.TxStore[bun.Tx] = (*Store)(nil)
+)
+
+// start prepares the statements and completes a store whose schema is there.
+func (s *Store) start(ctx context.Context) (*Store, error) {
+	if s.opts.Logger == nil {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.turn, s.end = make(chan struct{}, 1), make(chan struct{})
+	s.hub = newHub(s.news, s.end)
+	var err error
+	if s.kept, err = stdsql.Keep(ctx, s.writer, litesql.Statements()); err != nil {
+		return nil, err
+	}
+	if s.reading, err = stdsql.Keep(ctx, s.readers, litesql.Reading()); err != nil {
+		return nil, errors.Join(err, s.kept.Close())
+	}
+	return s, nil
+}
+
+// DB is the writer as bun knows it: for tables of the application's own, and for the transactions that WithTx
+// takes. A store of OpenSQLite has one writing connection, so a transaction on DB waits for the store's calls and
+// they for it.
+func (s *Store) DB() *bun.DB { return s.bun }
+
+// Close ends waiting calls, waits for those that work, and closes what OpenSQLite opened. It may be repeated.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.end)
+	s.mu.Unlock()
+	s.calls.Wait()
+	err := errors.Join(s.kept.Close(), s.reading.Close())
+	if s.owned {
+		err = errors.Join(err, s.readers.Close(), s.bun.Close())
+	}
+	return err
+}
+
+var errClosed = fmt.Errorf("%w: the store is closed", core.ErrUnavailable)
+
+// enter counts a call in; whoever entered calls s.calls.Done.
+func (s *Store) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+func (s *Store) now() time.Time {
+	if s.opts.Clock == nil {
+		return time.Now()
+	}
+	return s.opts.Clock.Now()
+}
+
+// session is what an operation works in.
+type session = litesql.Session
+
+var errBusy = errors.New("somebody else held the database's write lock, or its connection, for too long")
+
+// patience is a context that ends with errBusy unless work begins in time.
+func (s *Store) patience(ctx context.Context) (context.Context, func() bool, context.CancelFunc) {
+	waiting, cancel := context.WithCancelCause(ctx)
+	limit := time.AfterFunc(s.busy, func() { cancel(errBusy) })
+	return waiting, limit.Stop, func() { limit.Stop(); cancel(nil) }
+}
+
+// unavailable says that nothing was done, and why.
+func unavailable(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w (%w)", cause, err)
+	}
+	if errors.Is(err, core.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+}
+
+// write runs an operation in one transaction that holds the write lock from its beginning.
+func (s *Store) write(ctx context.Context, op func(context.Context, *session) error) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	waiting, begun, cancel := s.patience(ctx)
+	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-waiting.Done():
+		return unavailable(waiting, waiting.Err())
+	case <-s.end:
+		return errClosed
+	}
+	tx, err := s.writer.BeginTx(waiting, nil)
+	if err != nil {
+		return unavailable(waiting, err)
+	}
+	// A rollback after a commit does nothing; of one that fails, SQLite or the pool has already rolled back.
+	defer func() { _ = tx.Rollback() }()
+	x := s.kept.In(tx)
+	if s.lock {
+		if err := litesql.Lock(waiting, x); err != nil {
+			return unavailable(waiting, err)
+		}
+	}
+	if !begun() {
+		return unavailable(waiting, errBusy)
+	}
+	sn := litesql.NewSession(x, s.now(), s.opts.Limits)
+	// Now nothing waits any more. Watching ctx costs the driver a goroutine per statement, so it is looked at
+	// again before the commit; a context that ends rolls the transaction back in between.
+	if err := op(context.WithoutCancel(ctx), sn); err != nil {
+		if ctx.Err() != nil {
+			return unavailable(ctx, err)
+		}
+		return litesql.Fault(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return unavailable(ctx, err)
+	}
+	if err := tx.Commit(); err != nil {
+		return litesql.CommitFault(err)
+	}
+	s.hub.announce(sn.Woken())
+	return nil
+}
+
+// read runs an operation in one snapshot.
+func (s *Store) read(ctx context.Context, op func(context.Context, *session) error) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	waiting, begun, cancel := s.patience(ctx)
+	defer cancel()
+	tx, err := s.readers.BeginTx(waiting, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return unavailable(waiting, err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	if !begun() {
+		return unavailable(waiting, errBusy)
+	}
+	if err := op(ctx, litesql.NewSession(s.reading.In(tx), s.now(), s.opts.Limits)); err != nil {
+		if ctx.Err() != nil {
+			return unavailable(ctx, err)
+		}
+		return litesql.Fault(err)
+	}
+	return nil
+}
+
+// Migrations are the numbered .sql files that Migrate runs.
+func Migrations() fs.FS { return litesql.Migrations() }
+
+// Migrate implements core.Migrator. OpenSQLite has done it already.
+func (s *Store) Migrate(ctx context.Context) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	return migrate(ctx, s.writer)
+}

@@ -1,0 +1,229 @@
+package litesql
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/sqlexec"
+)
+
+const (
+	sqlDue = `select seq, run_at from stint_work
+		where lane = ? and state = 2 and run_at <= ? order by run_at, seq limit ?`
+
+	sqlJoin = `update stint_work set state = 1, place = ? + e.key
+		from json_each(?) e where stint_work.seq = e.value`
+
+	sqlNextDue = `select run_at from stint_work where lane = ? and state = 2 order by run_at limit 1`
+
+	sqlHead = `select seq, rank, place from stint_work
+		where lane = ? and state = 1 and (stalls > 0) = ? and (rank, place) > (?, ?)
+		order by rank, place limit ?`
+)
+
+// maxJoin is how many due jobs a claim lets join per want (Q3): enough for the order to be that of their times,
+// few enough to be quick.
+const maxJoin = 1000
+
+// picker chooses the jobs of one claim, want by want, by merging the heads of lanes.
+type picker struct {
+	s      *Session
+	taken  map[int64]bool // two wants may name the same lane
+	picked []int64
+
+	left bool  // something runnable stays behind
+	due  int64 // the earliest delayed job of the wanted lanes; 0: none
+}
+
+// want picks up to want.Limit jobs out of lanes.
+func (p *picker) want(ctx context.Context, want core.Want, lanes []lane) error {
+	joined, err := p.join(ctx, lanes)
+	if err != nil {
+		return err
+	}
+	left, err := p.merge(ctx, want.Limit, lanes)
+	if err != nil {
+		return err
+	}
+	for _, l := range lanes {
+		switch {
+		case l.due <= p.s.now:
+			left = true // more were due than may join at once
+		case l.due != never && (p.due == 0 || l.due < p.due):
+			p.due = l.due
+		}
+	}
+	if left && joined > 0 {
+		p.s.wake(want.Queue) // more became runnable than this claim takes (Q3)
+	}
+	p.left = p.left || left
+	return nil
+}
+
+// nextIn is Claimed.NextIn.
+func (p *picker) nextIn() time.Duration {
+	switch {
+	case p.left:
+		return 1
+	case p.due == 0:
+		return 0
+	default:
+		wait := p.due - p.s.now
+		if wait > int64(1<<63-1)/int64(time.Microsecond) {
+			return 1<<63 - 1
+		}
+		return time.Duration(wait) * time.Microsecond
+	}
+}
+
+// join lets the delayed jobs that are due wait in line, the earliest first, each at a new place (Q2).
+func (p *picker) join(ctx context.Context, lanes []lane) (int, error) {
+	type dueJob struct{ seq, runAt int64 }
+	var jobs []dueJob
+	for _, l := range lanes {
+		if l.due > p.s.now {
+			continue
+		}
+		err := sqlexec.Each(ctx, p.s.x, func(r sqlexec.Rows) error {
+			var d dueJob
+			err := r.Scan(&d.seq, &d.runAt)
+			jobs = append(jobs, d)
+			return err
+		}, sqlDue, l.id, p.s.now, maxJoin)
+		if err != nil {
+			return 0, err
+		}
+	}
+	if len(jobs) == 0 {
+		return 0, nil
+	}
+	slices.SortFunc(jobs, func(a, b dueJob) int {
+		return cmp.Or(cmp.Compare(a.runAt, b.runAt), cmp.Compare(a.seq, b.seq))
+	})
+	jobs = jobs[:min(len(jobs), maxJoin)]
+	place, err := p.s.take(ctx, len(jobs))
+	if err != nil {
+		return 0, err
+	}
+	seqs := make([]int64, len(jobs))
+	for i, d := range jobs {
+		seqs[i] = d.seq
+	}
+	if _, err := p.s.x.Exec(ctx, sqlJoin, place, numbers(seqs)); err != nil {
+		return 0, err
+	}
+	for i := range lanes {
+		if lanes[i].due > p.s.now {
+			continue
+		}
+		lanes[i].waiting, lanes[i].due = true, never
+		if _, err := sqlexec.One(ctx, p.s.x, []any{&lanes[i].due}, sqlNextDue, lanes[i].id); err != nil {
+			return 0, err
+		}
+	}
+	return len(jobs), nil
+}
+
+// head is a job at the front of its lane.
+type head struct{ seq, rank, place int64 }
+
+func (h head) compare(o head) int {
+	return cmp.Or(cmp.Compare(h.rank, o.rank), cmp.Compare(h.place, o.place))
+}
+
+// line is a lane's waiting jobs in order, read a few at a time; those that stalled before are a line of their own.
+type line struct {
+	lane    int64
+	stalled bool
+	size    int // how many to read at once
+	read    []head
+	last    head
+	end     bool // nothing is left to read
+}
+
+// front returns the first job of the line that no other want took, or false at its end.
+func (l *line) front(ctx context.Context, p *picker) (head, bool, error) {
+	for {
+		for len(l.read) > 0 && p.taken[l.read[0].seq] {
+			l.read = l.read[1:]
+		}
+		if len(l.read) > 0 {
+			return l.read[0], true, nil
+		}
+		if l.end {
+			return head{}, false, nil
+		}
+		err := sqlexec.Each(ctx, p.s.x, func(r sqlexec.Rows) error {
+			err := r.Scan(&l.last.seq, &l.last.rank, &l.last.place)
+			l.read = append(l.read, l.last)
+			return err
+		}, sqlHead, l.lane, l.stalled, l.last.rank, l.last.place, l.size)
+		if err != nil {
+			return head{}, false, err
+		}
+		l.end = len(l.read) < l.size
+	}
+}
+
+// merge picks up to limit jobs in order and reports whether runnable ones stay behind.
+func (p *picker) merge(ctx context.Context, limit int, lanes []lane) (left bool, err error) {
+	lines := linesOf(lanes, limit)
+	poisoned := false
+	for n := 0; ; n++ {
+		var best *line
+		var first head
+		for _, l := range lines {
+			if l.stalled && poisoned && left {
+				continue
+			}
+			h, ok, err := l.front(ctx, p)
+			if err != nil {
+				return false, err
+			}
+			if !ok {
+				continue
+			}
+			if l.stalled && poisoned {
+				left = true // at most one job that stalled before per want: it may stall its neighbours (Q4)
+				continue
+			}
+			if best == nil || h.compare(first) < 0 {
+				best, first = l, h
+			}
+		}
+		if best == nil {
+			return left, nil
+		}
+		if n == limit {
+			return true, nil
+		}
+		poisoned = poisoned || best.stalled
+		p.taken[first.seq] = true
+		p.picked = append(p.picked, first.seq)
+	}
+}
+
+func linesOf(lanes []lane, limit int) []*line {
+	busy := 0
+	for _, l := range lanes {
+		if l.waiting {
+			busy++
+		}
+	}
+	lines := make([]*line, 0, 2*busy)
+	for _, l := range lanes {
+		if !l.waiting {
+			continue
+		}
+		// One more than the limit tells whether something stays behind.
+		size := min(limit/busy+1, limit) + 1
+		before := head{rank: -1 << 20}
+		lines = append(lines,
+			&line{lane: l.id, size: min(size, 1000), last: before},
+			&line{lane: l.id, size: 2, stalled: true, last: before})
+	}
+	return lines
+}

@@ -1,0 +1,130 @@
+package litesql
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/sqlexec"
+)
+
+// What a record is made of: the body from j and l, the standing from w, or from w and f where it may have ended.
+const (
+	bodyColumns = `j.seq, j.id, l.name, l.queue, j.payload, j.metadata, j.priority, j.max_attempts, j.max_stalls,
+		j.timeout, j.backoff_kind, j.backoff_base, j.backoff_max, j.backoff_factor, j.backoff_exact,
+		j.keep, j.trace, j.enqueued_at`
+	workColumns = `w.state, w.run_at, w.attempts, w.stalls, w.snoozes, w.runs, w.fence, w.cancel, w.claimed_at,
+		null, null, null`
+	anyColumns = `coalesce(w.state, f.state), coalesce(w.run_at, f.run_at), coalesce(w.attempts, f.attempts),
+		coalesce(w.stalls, f.stalls), coalesce(w.snoozes, f.snoozes), coalesce(w.runs, f.runs),
+		coalesce(w.fence, f.fence), coalesce(w.cancel, 0), coalesce(w.claimed_at, f.started_at),
+		f.finished_at, f.result, f.failure`
+	anyFrom = `stint_jobs j cross join stint_lanes l on l.lane = j.lane
+		left join stint_work w on w.seq = j.seq left join stint_finished f on f.seq = j.seq`
+)
+
+// scanRecord reads bodyColumns and one of the standings. Delayed jobs that are due read as waiting (Q27).
+func scanRecord(r sqlexec.Rows, now int64) (core.Record, error) {
+	var (
+		rec                                core.Record
+		id, metadata, keep, trace, failure *string
+		payload, result                    blob
+		timeout, base, most, enqueuedAt    int64
+		state, runAt                       int64
+		exact, cancel                      bool
+		claimedAt, finishedAt              *int64
+	)
+	if err := r.Scan(
+		&rec.Ref, &id, &rec.Name, &rec.Queue, &payload, &metadata, &rec.Priority, &rec.MaxAttempts, &rec.MaxStalls,
+		&timeout, &rec.Backoff.Kind, &base, &most, &rec.Backoff.Factor, &exact, &keep, &trace, &enqueuedAt,
+		&state, &runAt, &rec.Attempts, &rec.Stalls, &rec.Snoozes, &rec.Runs, &rec.Fence, &cancel, &claimedAt,
+		&finishedAt, &result, &failure,
+	); err != nil {
+		return rec, err
+	}
+	rec.ID = ownID(rec.Ref)
+	if id != nil {
+		rec.ID = *id
+	}
+	if state == delayed && runAt <= now {
+		state = waiting
+	}
+	rec.State = stateName(state)
+	rec.Payload, rec.Result = payload, result
+	rec.Timeout = time.Duration(timeout)
+	rec.Backoff.Base, rec.Backoff.Max, rec.Backoff.NoJitter = time.Duration(base), time.Duration(most), exact
+	rec.CancelRequested = cancel
+	rec.EnqueuedAt, rec.RunAt = moment(&enqueuedAt), moment(&runAt)
+	rec.ClaimedAt, rec.FinishedAt = moment(claimedAt), moment(finishedAt)
+	for _, doc := range []struct {
+		text *string
+		into any
+	}{{metadata, &rec.Metadata}, {keep, &rec.Keep}, {trace, &rec.Trace}, {failure, &rec.Failure}} {
+		if err := fromDoc(doc.text, doc.into); err != nil {
+			return rec, err
+		}
+	}
+	return rec, nil
+}
+
+// blob keeps what a []byte loses: database/sql gives nil for no value and for an empty one alike (Q9).
+type blob []byte
+
+// Scan implements sql.Scanner.
+func (b *blob) Scan(src any) error {
+	switch v := src.(type) {
+	case nil:
+		*b = nil
+	case []byte:
+		*b = append(blob{}, v...)
+	case string:
+		*b = blob(v)
+	default:
+		return fmt.Errorf("stint: %T where bytes were stored", src)
+	}
+	return nil
+}
+
+// bytes is b as an argument: nil stays null, empty stays empty.
+func bytes(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+// doc is v as JSON text for a column that is null for the zero value.
+func doc(v any, zero bool) (any, error) {
+	if zero {
+		return nil, nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return string(b), nil
+}
+
+func failureDoc(f *core.Failure) (any, error) { return doc(f, f == nil) }
+
+func fromDoc(text *string, into any) error {
+	if text == nil {
+		return nil
+	}
+	return json.Unmarshal([]byte(*text), into)
+}
+
+func text(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

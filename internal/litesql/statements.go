@@ -1,0 +1,23 @@
+package litesql
+
+// Statements are the texts worth keeping prepared: parsing one costs SQLite more than running it does.
+func Statements() []string {
+	return []string{
+		sqlTick, sqlTake, sqlWake, sqlNews, sqlLockTake,
+		sqlFindOwn, sqlFindID, sqlFindIDs,
+		sqlLane, sqlNewLane, sqlTotals,
+		newJobs.one, newJobs.many, newWork.one, newWork.many,
+		sqlLanes, sqlBodies, sqlLease, sqlUnderToken,
+		sqlDue, sqlJoin, sqlNextDue, sqlHead,
+		sqlStanding, sqlPending, sqlGone, sqlTrim,
+		newFinished.one, newFinished.many, newRuns.one, newRuns.many,
+		sqlQueues, sqlAnswers, sqlNamed,
+		sqlHeld, sqlExtend, sqlSuspect, sqlEnded,
+		sqlAskCancel, sqlFinal, sqlKeepEntry, sqlUnfinish, sqlRevive,
+	}
+}
+
+// Reading are the texts of the readers worth keeping prepared.
+func Reading() []string {
+	return []string{sqlTick, sqlNews, sqlFindOwn, sqlFindID, sqlGet, sqlAttempts, sqlPaused}
+}
