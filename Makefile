@@ -1,6 +1,6 @@
 # make test        format, vet and every test, with the race detector
 # make lint        the linter, pinned and built into ./bin on first use (some minutes)
-# make bench       benchmarks of the drivers
+# make bench       benchmarks of the worker and the drivers
 # make quickstart  the smallest program
 
 LINT_VERSION := v2.15.0
@@ -28,7 +28,7 @@ $(LINT):
 	mv bin/golangci-lint $(LINT)
 
 bench:
-	go test -run '^$$' -bench . -benchmem ./drivers/...
+	go test -run '^$$' -bench . -benchmem ./core ./drivers/...
 
 quickstart:
 	go run ./examples/quickstart
