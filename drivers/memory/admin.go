@@ -8,8 +8,8 @@ import (
 	"github.com/stintmq/stint/core"
 )
 
-// find begins an admin verb: like enter, and with the due jobs in their place, so that a verb sees the state that
-// an Inspector shows (Q27). An unknown id is an error.
+// find begins a method about one job: like enter, and a job that is due has joined, for it must look and act like a
+// waiting one (Q27). An unknown id is an error.
 func (s *Store) find(ctx context.Context, id string) (*job, time.Time, error) {
 	now, err := s.enter(ctx)
 	if err != nil {
@@ -20,7 +20,9 @@ func (s *Store) find(ctx context.Context, id string) (*job, time.Time, error) {
 		s.mu.Unlock()
 		return nil, time.Time{}, core.ErrNotFound
 	}
-	s.promoteDue(now)
+	if j.rec.State == core.StateDelayed {
+		s.joinAllDue(j.rec.Queue, now)
+	}
 	return j, now, nil
 }
 

@@ -24,7 +24,6 @@ func (s *Store) Claim(ctx context.Context, req core.ClaimRequest) (core.Claimed,
 	if !slices.ContainsFunc(req.Wants, func(w core.Want) bool { return w.Limit > 0 }) {
 		return core.Claimed{Jobs: s.held(req.Token), Wake: s.token()}, nil
 	}
-	s.promoteDue(now)
 	p := &pick{store: s, req: &req, now: now, until: core.Micros(now.Add(req.Lease)).UnixMicro()}
 	for _, w := range req.Wants {
 		if !p.serve(w) {
@@ -47,11 +46,14 @@ type pick struct {
 	bytes int
 }
 
+// joinLimit is how many due jobs may join per want; a want for more gets more (Q3).
+const joinLimit = 1000
+
 // serve hands out what one want gets, the best of its lanes each time. It reports false when the call is full.
 func (p *pick) serve(w core.Want) bool {
-	merge := &p.store.merge
-	merge.clear()
-	p.store.gather(w, merge)
+	lanes := p.store.wanted(w)
+	p.store.joinDue(lanes, p.now, max(joinLimit, w.Limit))
+	merge := p.store.gather(lanes)
 	p.jobs = slices.Grow(p.jobs, min(w.Limit, runnable(merge)))
 	poisoned := false
 	for n := 0; n < w.Limit && merge.len() > 0; {
@@ -76,25 +78,34 @@ func (p *pick) serve(w core.Want) bool {
 	return true
 }
 
-// gather puts the bins that a want may draw from into merge, each under its first job.
-func (s *Store) gather(w core.Want, merge *heap[*bin]) {
+// wanted lists the lanes that a want may draw from, each once.
+func (s *Store) wanted(w core.Want) []*lane {
+	s.lanes = s.lanes[:0]
 	q := s.queues[w.Queue]
-	if q == nil || q.paused {
-		return
+	if q == nil || q.paused || w.Limit == 0 {
+		return nil
 	}
 	s.picks++
 	for _, name := range w.Names {
-		l := q.lanes[name]
-		if l == nil || l.pick == s.picks {
-			continue
+		if l := q.lanes[name]; l != nil && l.pick != s.picks {
+			l.pick = s.picks
+			s.lanes = append(s.lanes, l)
 		}
-		l.pick = s.picks
+	}
+	return s.lanes
+}
+
+// gather merges the bins of some lanes, each under its first job.
+func (s *Store) gather(lanes []*lane) *heap[*bin] {
+	s.bins.clear()
+	for _, l := range lanes {
 		for _, b := range [...]*bin{&l.fresh, &l.stalled} {
 			if b.len() > 0 {
-				merge.push(b.top().hi, b.top().lo, &b.pos, b)
+				s.bins.push(b.top().hi, b.top().lo, &b.pos, b)
 			}
 		}
 	}
+	return &s.bins
 }
 
 // runnable is how many jobs the gathered bins hold.
@@ -132,7 +143,7 @@ func (s *Store) nextIn(wants []core.Want, now time.Time) time.Duration {
 			l := q.lanes[name]
 			switch {
 			case l == nil:
-			case l.runnable() > 0:
+			case l.runnable() > 0 || l.due(now.UnixMicro()):
 				return 1
 			case l.delayed.len() > 0:
 				earliest, any = min(earliest, l.delayed.top().hi), true

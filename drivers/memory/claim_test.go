@@ -25,7 +25,7 @@ func TestClaimMergesNames(t *testing.T) {
 	require.Equal(t, append(append(byPriority[2], byPriority[1]...), byPriority[0]...), ids(got.Jobs))
 }
 
-// Due jobs of all names and queues draw their places by RunAt, not by the order of insertion or of lanes (Q2, Q3).
+// Due jobs of all the names draw their places by RunAt, not by the order of insertion or of names (Q2, Q3).
 func TestDueJobsJoinInOrder(t *testing.T) {
 	s, c := newStore(t)
 	for i, delay := range []int{5, 1, 4, 2, 3, 9} {
@@ -39,8 +39,7 @@ func TestDueJobsJoinInOrder(t *testing.T) {
 	require.Equal(t, 4*time.Second, got.NextIn)
 }
 
-// A claim that leaves due jobs behind, of its own names or of others, wakes those who wait; itself it only tells by
-// NextIn (Q3).
+// A claim that lets more due jobs join than it takes wakes those who wait; itself it only tells by NextIn (Q3).
 func TestLeftoverDueJobsWakeOthers(t *testing.T) {
 	s, c := newStore(t)
 	late := func(name string) {
@@ -56,16 +55,44 @@ func TestLeftoverDueJobsWakeOthers(t *testing.T) {
 	require.Equal(t, idle.Wake, got.Wake, "it took all that came due, so nobody need come")
 
 	late("mine")
-	late("other")
+	late("mine")
 	idle, _ = claim(t, s, 1, "mine")
 	c.advance(time.Second)
 	got, _ = claim(t, s, 1, "mine")
 	require.Len(t, got.Jobs, 1)
-	require.Zero(t, got.NextIn)
+	require.Equal(t, time.Duration(1), got.NextIn)
 	require.NotEqual(t, idle.Wake, got.Wake)
 	w, err := s.AwaitWake(t.Context(), []string{"q"}, idle.Wake)
 	require.NoError(t, err)
 	require.Equal(t, core.Wake{Token: got.Wake}, w)
+}
+
+// Coming due is bounded work per claim, and nobody else's jobs are touched; readers see them all (Q3, Q27).
+func TestComingDueIsBounded(t *testing.T) {
+	const n = 2500
+	s, c := newStore(t)
+	for i := range n {
+		r := request("work")
+		r.ID, r.Delay = fmt.Sprintf("j%04d", i), time.Duration(n-i)*time.Millisecond
+		enqueue(t, s, r)
+	}
+	c.advance(time.Hour)
+	got, _ := claim(t, s, 1, "work")
+	require.Equal(t, []string{"j2499"}, ids(got.Jobs))
+	require.Equal(t, time.Duration(1), got.NextIn)
+	r := request("work")
+	r.ID = "new" // behind those that joined, before those that did not yet
+	enqueue(t, s, r)
+	require.NoError(t, s.CheckInvariants())
+
+	counts, err := s.Counts(t.Context(), "q")
+	require.NoError(t, err)
+	require.EqualValues(t, n, counts[core.StateWaiting])
+	require.Zero(t, counts[core.StateDelayed])
+	got, _ = claim(t, s, n, "work")
+	require.Len(t, got.Jobs, n)
+	require.Equal(t, "new", got.Jobs[999].ID)
+	require.Equal(t, "j0000", got.Jobs[n-1].ID)
 }
 
 // A want takes one job that has stalled, and goes on with those that have not (Q4).

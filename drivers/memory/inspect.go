@@ -46,7 +46,7 @@ func (s *Store) Counts(ctx context.Context, queue string) (map[core.State]int64,
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	s.promoteDue(now)
+	s.joinAllDue(queue, now)
 	counts := make(map[core.State]int64, len(states))
 	for _, st := range states {
 		counts[st] = 0
@@ -105,6 +105,7 @@ func (s *Store) Explain(ctx context.Context, id string) (core.Explanation, error
 		e.Reason = core.ReasonPaused
 	default:
 		e.Reason = core.ReasonQueued
+		s.joinAllDue(j.rec.Queue, now) // they may come first
 		e.Ahead = j.ahead()
 	}
 	return e, nil

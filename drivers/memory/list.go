@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, q core.Query) (core.Page, error) {
 		return core.Page{}, err
 	}
 	defer s.mu.Unlock()
-	s.promoteDue(now)
+	s.joinAllDue(q.Queue, now)
 
 	size := q.PageSize()
 	first := s.first(q, after, size+1)

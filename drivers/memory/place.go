@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"math"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -25,9 +26,9 @@ type lane struct {
 	fresh   bin
 	stalled bin        // Stalls >= 1: a claim takes at most one of them (Q4)
 	delayed heap[*job] // by RunAt, then insertion
-	alarm   int        // position in Store.alarms while something is delayed
+	pos     int        // in a merge of lanes
 	pending int64      // waiting, delayed and active
-	pick    uint64     // the last pick that took this lane in, so that a name asked for twice counts once
+	pick    uint64     // the last want that took this lane in, so that a name asked for twice counts once
 }
 
 // bin holds waiting jobs by priority, then place (Q2).
@@ -102,7 +103,6 @@ func (s *Store) move(j *job, to core.State) {
 		l.bin(j).push(int64(-j.rec.Priority), j.place, &j.pos, j)
 	case core.StateDelayed:
 		l.delayed.push(j.rec.RunAt.UnixMicro(), j.rec.Ref, &j.pos, j)
-		s.setAlarm(l)
 	case core.StateActive:
 		s.leases.push(j.until, j.rec.Ref, &j.pos, j)
 	}
@@ -118,7 +118,6 @@ func (s *Store) lift(j *job) {
 		l.bin(j).remove(j.pos)
 	case core.StateDelayed:
 		l.delayed.remove(j.pos)
-		s.setAlarm(l)
 	case core.StateActive:
 		s.leases.remove(j.pos)
 	}
@@ -129,23 +128,6 @@ func (s *Store) count(j *job, n int64) {
 	j.lane.queue.counts[stateIndex(j.rec.State)] += n
 	if j.rec.State.Pending() {
 		j.lane.pending += n
-	}
-}
-
-// setAlarm keeps a lane in the alarms under its earliest delayed job.
-func (s *Store) setAlarm(l *lane) {
-	set := s.alarms.len() > l.alarm && s.alarms.nodes[l.alarm].item == l
-	switch {
-	case l.delayed.len() == 0:
-		if set {
-			s.alarms.remove(l.alarm)
-		}
-	case set:
-		top := l.delayed.top()
-		s.alarms.rekey(l.alarm, top.hi, top.lo)
-	default:
-		top := l.delayed.top()
-		s.alarms.push(top.hi, top.lo, &l.alarm, l)
 	}
 }
 
@@ -179,13 +161,41 @@ func (s *Store) end(j *job, to core.State, e entry, now time.Time) {
 	s.move(j, to)
 }
 
-// promoteDue lets the delayed jobs that are due join, earliest first (Q2, Q3). Each joins once, so the work is
-// bounded by what came due since the last look; jobs that are not due cost nothing.
-func (s *Store) promoteDue(now time.Time) {
+// joinDue lets the due jobs of some lanes join, the earliest first, but no more than limit (Q2, Q3). Each job joins
+// once; those that are not due cost nothing.
+func (s *Store) joinDue(lanes []*lane, now time.Time, limit int) {
 	due := now.UnixMicro()
-	for s.alarms.len() > 0 && s.alarms.top().hi <= due {
-		l := s.alarms.top().item
+	merge := &s.dueLanes
+	for _, l := range lanes {
+		if l.due(due) {
+			merge.push(l.delayed.top().hi, l.delayed.top().lo, &l.pos, l)
+		}
+	}
+	for ; limit > 0 && merge.len() > 0; limit-- {
+		l := merge.top().item
 		l.queue.joined++
 		s.join(l.delayed.top().item)
+		if l.due(due) {
+			merge.rekey(0, l.delayed.top().hi, l.delayed.top().lo)
+		} else {
+			merge.remove(0)
+		}
 	}
+	merge.clear()
+}
+
+// due reports whether the lane's earliest delayed job is due at a time in µs.
+func (l *lane) due(at int64) bool {
+	return l.delayed.len() > 0 && l.delayed.top().hi <= at
+}
+
+// joinAllDue lets every due job of a queue join, or of all queues for "", so that what is read is true (Q27).
+func (s *Store) joinAllDue(queue string, now time.Time) {
+	s.lanes = s.lanes[:0]
+	for q := range s.matching(queue) {
+		for _, l := range q.lanes {
+			s.lanes = append(s.lanes, l)
+		}
+	}
+	s.joinDue(s.lanes, now, math.MaxInt)
 }

@@ -15,10 +15,10 @@
 // # Cost
 //
 // Enqueue, Claim, Extend, Ack and the admin verbs cost O(log n) per job, where n counts the waiting, delayed or
-// active jobs around it; finished jobs, other names and jobs that are not due cost nothing. A job that comes due is
-// moved once, by the next Claim, Inspector or Admin call. Counts costs one step per queue, Stranded one per
-// (queue, name). Explain counts through the waiting jobs of its queue. List goes through all jobs, or through the
-// pending ones if only those are asked for.
+// active jobs around it; finished jobs, other names and jobs that are not due cost nothing. A delayed job that is due
+// is moved once: by a Claim of its name, of which each moves a bounded number, or by whatever reads its queue, which
+// moves all. Counts and Stranded cost one step per (queue, name). Explain counts through the waiting jobs of its
+// queue. List goes through all jobs, or through the pending ones if only those are asked for.
 package memstore
 
 import (
@@ -32,7 +32,7 @@ import (
 
 // Options of New. The zero value is valid.
 type Options struct {
-	Clock  core.Clock  // nil: time.Now
+	Clock  core.Clock  // nil: time.Now; called with the store locked, so it must not use the store
 	Limits core.Limits // zero: core's defaults
 }
 
@@ -45,12 +45,15 @@ type Store struct {
 	closed bool
 	jobs   map[string]*job
 	queues map[string]*queue
-	leases heap[*job]  // the active jobs by end of lease
-	alarms heap[*lane] // the lanes with delayed jobs by the earliest of them
-	serial int64       // the last insertion number
-	places int64       // the last place drawn
-	picks  uint64      // wants served so far, see lane.pick
-	merge  heap[*bin]  // scratch of Claim
+	leases heap[*job] // the active jobs by end of lease
+	serial int64      // the last insertion number
+	places int64      // the last place drawn
+	picks  uint64     // wants served so far, see lane.pick
+
+	// Scratch, empty or meaningless between calls.
+	lanes    []*lane
+	dueLanes heap[*lane] // by the earliest delayed job
+	bins     heap[*bin]  // by the first job
 
 	event   uint64 // the number of the newest event, see wake.go
 	control uint64 // the newest event that was a Control
