@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -83,8 +84,8 @@ func (w *Worker) register(h *handler, queueName string, opts []HandleOption) fun
 		panic(&InvalidError{"Concurrency", "must not be negative"})
 	}
 	h.place = callerOutside()
-	for i := len(w.opts.Middleware) - 1; i >= 0; i-- {
-		h.run = w.opts.Middleware[i](h.run)
+	for _, v := range slices.Backward(w.opts.Middleware) {
+		h.run = v(h.run)
 	}
 	if err := w.disp.add(h, s); err != nil {
 		panic(err)

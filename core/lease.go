@@ -37,7 +37,8 @@ func (h *heartbeat) loop(ctx context.Context) {
 	timer := time.NewTimer(renew)
 	defer timer.Stop()
 	for {
-		timer.Reset(min(time.Until(next), h.untilDoubt()))
+		// Often enough to notice soon that the machine was suspended.
+		timer.Reset(min(time.Until(next), h.untilDoubt(), renew/10))
 		select {
 		case <-ctx.Done():
 			return
@@ -136,7 +137,7 @@ func (h *heartbeat) untilDoubt() time.Duration {
 	defer h.w.flights.mu.Unlock()
 	first := h.w.opts.Lease
 	for _, r := range h.w.flights.runs {
-		if r.ctx.Err() == nil {
+		if r.tellable() {
 			first = min(first, time.Until(r.deadline))
 		}
 	}
@@ -149,7 +150,7 @@ func (h *heartbeat) doubt(now time.Time) {
 		h.w.flights.mu.Lock()
 		over := !now.Before(r.deadline)
 		h.w.flights.mu.Unlock()
-		if over && r.ctx.Err() == nil {
+		if over && r.tellable() {
 			h.w.log.Warn("lease doubtful: the store did not answer in time", jobAttr(r))
 			r.cancel(ErrLeaseDoubtful)
 		}

@@ -49,8 +49,7 @@ func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 // newFailure describes err in text that every store takes (Q22). It calls err's Error method.
 func newFailure(err error) *Failure {
 	f := &Failure{Type: typeName(err)}
-	var c *crash
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[*crash](err); ok {
 		f.Panic = true
 		f.Stack = sanitise(string(c.stack))
 		f.Type = "goexit"

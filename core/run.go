@@ -21,6 +21,7 @@ type run struct {
 	deadline   time.Time   // end of the lease by our own clock; owned by the heartbeat
 	lost       atomic.Bool // the store said so
 	completing atomic.Bool // Job.Complete was called
+	ended      atomic.Bool // it was, and the lease is gone since: committed, most likely
 	acking     atomic.Bool // its outcome is on its way to the store, which decides from here on
 }
 
@@ -48,11 +49,19 @@ func (r *run) info() Run {
 // lose ends a run whose lease the store no longer knows. One that completes in a transaction of its own may have
 // ended the lease itself, and one whose ack is under way will hear from the store (Q14, Q19).
 func (r *run) lose() {
-	if r.completing.Load() || r.acking.Load() {
-		return
+	switch {
+	case r.acking.Load():
+	case r.completing.Load():
+		r.ended.Store(true)
+	default:
+		r.lost.Store(true)
+		r.cancel(ErrLeaseLost)
 	}
-	r.lost.Store(true)
-	r.cancel(ErrLeaseLost)
+}
+
+// tellable reports whether the handler still runs under a lease that matters to it.
+func (r *run) tellable() bool {
+	return r.ctx.Err() == nil && !r.ended.Load() && !r.acking.Load()
 }
 
 // crash is what user code did instead of returning.
