@@ -42,14 +42,14 @@ func (s *Store) Claim(ctx context.Context, req core.ClaimRequest) (core.Claimed,
 
 // Extend implements core.Store. Nothing is ever Busy.
 func (s *Store) Extend(ctx context.Context, leases []core.Lease, d time.Duration) (core.Extended, error) {
-	return result(ctx, s.write, func(ctx context.Context, sn *session) (core.Extended, error) {
+	return result(ctx, s.writeFirst, func(ctx context.Context, sn *session) (core.Extended, error) {
 		return sn.Extend(ctx, leases, d)
 	})
 }
 
 // Ack implements core.Store.
 func (s *Store) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, error) {
-	return result(ctx, s.write, func(ctx context.Context, sn *session) ([]core.AckResult, error) {
+	return result(ctx, s.writeFirst, func(ctx context.Context, sn *session) ([]core.AckResult, error) {
 		return sn.Ack(ctx, acks)
 	})
 }

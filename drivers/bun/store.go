@@ -62,7 +62,7 @@ type Store struct {
 	opts Options
 	busy time.Duration // how long a call waits for its turn to write
 	lock bool          // transactions begin without SQLite's write lock
-	turn chan struct{} // held by the one call of this store that writes
+	turn turns
 	hub  *hub
 
 	mu     sync.Mutex
@@ -84,7 +84,7 @@ func (s *Store) start(ctx context.Context) (*Store, error) {
 	if s.opts.Logger == nil {
 		s.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s.turn, s.end = make(chan struct{}, 1), make(chan struct{})
+	s.end = make(chan struct{})
 	s.hub = newHub(s.news, s.end)
 	var err error
 	if s.kept, err = stdsql.Keep(ctx, s.writer, litesql.Statements()); err != nil {
@@ -164,20 +164,25 @@ func unavailable(ctx context.Context, err error) error {
 
 // write runs an operation in one transaction that holds the write lock from its beginning.
 func (s *Store) write(ctx context.Context, op func(context.Context, *session) error) error {
+	return s.transact(ctx, false, op)
+}
+
+// writeFirst is write for what keeps and ends leases.
+func (s *Store) writeFirst(ctx context.Context, op func(context.Context, *session) error) error {
+	return s.transact(ctx, true, op)
+}
+
+func (s *Store) transact(ctx context.Context, urgent bool, op func(context.Context, *session) error) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.calls.Done()
 	waiting, begun, cancel := s.patience(ctx)
 	defer cancel()
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-waiting.Done():
-		return unavailable(waiting, waiting.Err())
-	case <-s.end:
-		return errClosed
+	if err := s.turn.take(waiting, urgent); err != nil {
+		return unavailable(waiting, err)
 	}
+	defer s.turn.give()
 	tx, err := s.writer.BeginTx(waiting, nil)
 	if err != nil {
 		return unavailable(waiting, err)

@@ -171,7 +171,12 @@ func (a *acking) late(ctx context.Context, i int) error {
 	}
 	lease, seq, res := a.acks[i].Lease, a.seqs[i], &a.results[i]
 	if id, ok := a.ids[seq]; !ok || id != lease.ID {
-		res.Err = core.ErrNotFound
+		// The job that Ref names is gone; its id may have come back with another.
+		if _, found, err := a.s.find(ctx, lease.ID); err != nil || !found {
+			res.Err = core.ErrNotFound
+			return err
+		}
+		res.Err = core.ErrLeaseLost
 		return nil
 	}
 	if was, ok := a.answers[answerKey{seq, lease.Token}]; ok && was.asked == a.acks[i].Outcome {

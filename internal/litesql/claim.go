@@ -66,10 +66,8 @@ func (s *Session) Claim(ctx context.Context, req core.ClaimRequest) (core.Claime
 		return out, err
 	}
 	p := picker{s: s, taken: make(map[int64]bool)}
-	for i, want := range req.Wants {
-		if err := p.want(ctx, want, lanes[i]); err != nil {
-			return out, err
-		}
+	if err := p.pick(ctx, req.Wants, lanes); err != nil {
+		return out, err
 	}
 	if out.Jobs, err = s.bodies(ctx, p.picked); err != nil {
 		return out, err

@@ -33,22 +33,55 @@ type picker struct {
 	s      *Session
 	taken  map[int64]bool // two wants may name the same lane
 	picked []int64
+	wants  []*wanted
 
 	left bool  // something runnable stays behind
 	due  int64 // the earliest delayed job of the wanted lanes; 0: none
 }
 
-// want picks up to want.Limit jobs out of lanes.
-func (p *picker) want(ctx context.Context, want core.Want, lanes []lane) error {
-	joined, err := p.join(ctx, lanes)
-	if err != nil {
-		return err
+// wanted is a want as it is served.
+type wanted struct {
+	core.Want
+	lanes  []lane
+	lines  []*line
+	joined int // delayed jobs that came due
+}
+
+// pick serves the wants in order, each up to its limit, and then looks at what stays behind.
+func (p *picker) pick(ctx context.Context, wants []core.Want, lanes [][]lane) error {
+	for i, want := range wants {
+		if want.Limit == 0 {
+			continue
+		}
+		w := &wanted{Want: want, lanes: lanes[i]}
+		p.wants = append(p.wants, w)
+		if err := p.join(ctx, w); err != nil {
+			return err
+		}
+		w.lines = linesOf(w.lanes, want.Limit)
+		if err := p.merge(ctx, w); err != nil {
+			return err
+		}
 	}
-	left, err := p.merge(ctx, want.Limit, lanes)
-	if err != nil {
-		return err
+	for _, w := range p.wants {
+		if err := p.remains(ctx, w); err != nil {
+			return err
+		}
 	}
-	for _, l := range lanes {
+	return nil
+}
+
+// remains finds out what a want leaves to the next claim.
+func (p *picker) remains(ctx context.Context, w *wanted) error {
+	left := false
+	for _, l := range w.lines {
+		_, ok, err := l.front(ctx, p)
+		if err != nil {
+			return err
+		}
+		left = left || ok
+	}
+	for _, l := range w.lanes {
 		switch {
 		case l.due <= p.s.now:
 			left = true // more were due than may join at once
@@ -56,8 +89,8 @@ func (p *picker) want(ctx context.Context, want core.Want, lanes []lane) error {
 			p.due = l.due
 		}
 	}
-	if left && joined > 0 {
-		p.s.wake(want.Queue) // more became runnable than this claim takes (Q3)
+	if left && w.joined > 0 {
+		p.s.wake(w.Queue) // more became runnable than this claim takes (Q3)
 	}
 	p.left = p.left || left
 	return nil
@@ -80,10 +113,10 @@ func (p *picker) nextIn() time.Duration {
 }
 
 // join lets the delayed jobs that are due wait in line, the earliest first, each at a new place (Q2).
-func (p *picker) join(ctx context.Context, lanes []lane) (int, error) {
+func (p *picker) join(ctx context.Context, w *wanted) error {
 	type dueJob struct{ seq, runAt int64 }
 	var jobs []dueJob
-	for _, l := range lanes {
+	for _, l := range w.lanes {
 		if l.due > p.s.now {
 			continue
 		}
@@ -94,37 +127,37 @@ func (p *picker) join(ctx context.Context, lanes []lane) (int, error) {
 			return err
 		}, sqlDue, l.id, p.s.now, maxJoin)
 		if err != nil {
-			return 0, err
+			return err
 		}
-	}
-	if len(jobs) == 0 {
-		return 0, nil
 	}
 	slices.SortFunc(jobs, func(a, b dueJob) int {
 		return cmp.Or(cmp.Compare(a.runAt, b.runAt), cmp.Compare(a.seq, b.seq))
 	})
 	jobs = jobs[:min(len(jobs), maxJoin)]
-	place, err := p.s.take(ctx, len(jobs))
-	if err != nil {
-		return 0, err
+	if len(jobs) > 0 {
+		place, err := p.s.take(ctx, len(jobs))
+		if err != nil {
+			return err
+		}
+		seqs := make([]int64, len(jobs))
+		for i, d := range jobs {
+			seqs[i] = d.seq
+		}
+		if _, err := p.s.x.Exec(ctx, sqlJoin, place, numbers(seqs)); err != nil {
+			return err
+		}
 	}
-	seqs := make([]int64, len(jobs))
-	for i, d := range jobs {
-		seqs[i] = d.seq
-	}
-	if _, err := p.s.x.Exec(ctx, sqlJoin, place, numbers(seqs)); err != nil {
-		return 0, err
-	}
-	for i := range lanes {
-		if lanes[i].due > p.s.now {
+	for i := range w.lanes {
+		if w.lanes[i].due > p.s.now {
 			continue
 		}
-		lanes[i].waiting, lanes[i].due = true, never
-		if _, err := sqlexec.One(ctx, p.s.x, []any{&lanes[i].due}, sqlNextDue, lanes[i].id); err != nil {
-			return 0, err
+		w.lanes[i].waiting, w.lanes[i].due = true, never
+		if _, err := sqlexec.One(ctx, p.s.x, []any{&w.lanes[i].due}, sqlNextDue, w.lanes[i].id); err != nil {
+			return err
 		}
 	}
-	return len(jobs), nil
+	w.joined = len(jobs)
+	return nil
 }
 
 // head is a job at the front of its lane.
@@ -168,42 +201,32 @@ func (l *line) front(ctx context.Context, p *picker) (head, bool, error) {
 	}
 }
 
-// merge picks up to limit jobs in order and reports whether runnable ones stay behind.
-func (p *picker) merge(ctx context.Context, limit int, lanes []lane) (left bool, err error) {
-	lines := linesOf(lanes, limit)
+// merge picks a want's jobs in order. At most one of them stalled before: it may stall its neighbours (Q4).
+func (p *picker) merge(ctx context.Context, w *wanted) error {
 	poisoned := false
-	for n := 0; ; n++ {
+	for range w.Limit {
 		var best *line
 		var first head
-		for _, l := range lines {
-			if l.stalled && poisoned && left {
+		for _, l := range w.lines {
+			if l.stalled && poisoned {
 				continue
 			}
 			h, ok, err := l.front(ctx, p)
 			if err != nil {
-				return false, err
+				return err
 			}
-			if !ok {
-				continue
-			}
-			if l.stalled && poisoned {
-				left = true // at most one job that stalled before per want: it may stall its neighbours (Q4)
-				continue
-			}
-			if best == nil || h.compare(first) < 0 {
+			if ok && (best == nil || h.compare(first) < 0) {
 				best, first = l, h
 			}
 		}
 		if best == nil {
-			return left, nil
-		}
-		if n == limit {
-			return true, nil
+			return nil
 		}
 		poisoned = poisoned || best.stalled
 		p.taken[first.seq] = true
 		p.picked = append(p.picked, first.seq)
 	}
+	return nil
 }
 
 func linesOf(lanes []lane, limit int) []*line {
