@@ -95,6 +95,24 @@ func TestComingDueIsBounded(t *testing.T) {
 	require.Equal(t, "j0000", got.Jobs[n-1].ID)
 }
 
+// Due jobs that were too many to join are left over too (Q4).
+func TestNextInCountsDueJobs(t *testing.T) {
+	s, c := newStore(t)
+	const limit = 1000
+	for range limit + 1 {
+		r := request("work")
+		r.Delay = time.Second
+		enqueue(t, s, r)
+	}
+	c.advance(time.Second)
+	got, _ := claim(t, s, limit, "work")
+	require.Len(t, got.Jobs, limit)
+	require.Equal(t, time.Duration(1), got.NextIn)
+	got, _ = claim(t, s, limit, "work")
+	require.Len(t, got.Jobs, 1)
+	require.Zero(t, got.NextIn)
+}
+
 // A want takes one job that has stalled, and goes on with those that have not (Q4).
 func TestOneStalledJobPerWant(t *testing.T) {
 	s, c := newStore(t)

@@ -51,7 +51,7 @@ func (tx *Transaction) Commit() error {
 		}
 	}
 	for _, c := range tx.ends {
-		if !s.owns(c) {
+		if !c.job.holds(c.ack.Lease.Token) {
 			return fmt.Errorf("memstore: the lease of job %q was lost meanwhile: %w", c.ack.Lease.ID, core.ErrRetryTx)
 		}
 	}
@@ -85,11 +85,6 @@ func (tx *Transaction) finish() (time.Time, error) {
 	}
 	tx.done = true
 	return now, nil
-}
-
-// owns reports whether a completion's lease is still the current one.
-func (s *Store) owns(c completion) bool {
-	return s.jobs[c.ack.Lease.ID] == c.job && c.job.holds(c.ack.Lease.Token)
 }
 
 // WithTx implements core.TxStore. What is done through the view happens by tx.Commit. A tx of another store, or one
@@ -164,7 +159,7 @@ func (v txView) Complete(ctx context.Context, l core.Lease, result []byte) error
 	if c.job = s.jobs[l.ID]; c.job == nil {
 		return core.ErrNotFound
 	}
-	if !s.owns(c) {
+	if !c.job.holds(l.Token) {
 		return core.ErrLeaseLost
 	}
 	for _, other := range tx.ends {
@@ -209,7 +204,7 @@ func (v directView) Complete(ctx context.Context, l core.Lease, result []byte) e
 	if c.job = s.jobs[l.ID]; c.job == nil {
 		return core.ErrNotFound
 	}
-	if !s.owns(c) {
+	if !c.job.holds(l.Token) {
 		return core.ErrLeaseLost
 	}
 	s.settle(c.job, &c.ack, now)

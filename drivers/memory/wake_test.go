@@ -51,6 +51,67 @@ func TestWakeReachesTheQueueOnly(t *testing.T) {
 	})
 }
 
+// Everything that makes a job of a queue pending wakes it, and nothing else does (Q15).
+func TestWhatWakes(t *testing.T) {
+	ack := func(o core.Outcome) func(t *testing.T, s *memstore.Store, l core.Lease) {
+		return func(t *testing.T, s *memstore.Store, l core.Lease) {
+			_, err := s.Ack(t.Context(), []core.Ack{{Lease: l, Outcome: o, Delay: time.Minute}})
+			require.NoError(t, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		wakes bool
+		do    func(t *testing.T, s *memstore.Store, l core.Lease)
+	}{
+		"complete": {false, ack(core.OutcomeComplete)},
+		"fail":     {false, ack(core.OutcomeFail)},
+		"cancel":   {false, ack(core.OutcomeCancel)},
+		"retry":    {true, ack(core.OutcomeRetry)},
+		"snooze":   {true, ack(core.OutcomeSnooze)},
+		"release":  {true, ack(core.OutcomeRelease)},
+		"sweep": {true, func(t *testing.T, s *memstore.Store, l core.Lease) {
+			taken, err := s.RecoverStalled(t.Context(), core.RecoverRequest{MaxStalls: 1})
+			require.NoError(t, err)
+			require.Equal(t, core.StateDelayed, taken[0].State)
+		}},
+		"sweep to the end": {false, func(t *testing.T, s *memstore.Store, l core.Lease) {
+			taken, err := s.RecoverStalled(t.Context(), core.RecoverRequest{})
+			require.NoError(t, err)
+			require.Equal(t, core.StateFailed, taken[0].State)
+		}},
+		"duplicate": {false, func(t *testing.T, s *memstore.Store, l core.Lease) {
+			r := request("work")
+			r.ID = l.ID
+			enqueue(t, s, r)
+		}},
+		"promote": {true, func(t *testing.T, s *memstore.Store, _ core.Lease) {
+			require.NoError(t, s.Promote(t.Context(), "late"))
+		}},
+		"retry by hand": {true, func(t *testing.T, s *memstore.Store, _ core.Lease) {
+			require.NoError(t, s.Retry(t.Context(), "ended"))
+		}},
+		"pause":  {false, func(t *testing.T, s *memstore.Store, _ core.Lease) { require.NoError(t, s.Pause(t.Context(), "q")) }},
+		"resume": {true, func(t *testing.T, s *memstore.Store, _ core.Lease) { require.NoError(t, s.Resume(t.Context(), "q")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clk := newStore(t)
+			for _, id := range []string{"ended", "late", "held"} {
+				r := request("work")
+				if r.ID = id; id == "late" {
+					r.Delay = time.Hour
+				}
+				enqueue(t, s, r)
+			}
+			ack(core.OutcomeFail)(t, s, claimOne(t, s, "work"))
+			l := claimOne(t, s, "work")
+			clk.advance(time.Minute)
+			before := now(t, s)
+			c.do(t, s, l)
+			require.Equal(t, c.wakes, now(t, s) != before)
+		})
+	}
+}
+
 // A cancel of an active job reaches waiters of every queue, and of none (Q8, Q15).
 func TestCancelRaisesControl(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
