@@ -13,14 +13,15 @@ import (
 const (
 	// One row per wanted name that has a lane in a queue that is not paused.
 	sqlLanes = `select e.key, l.lane,
-			exists (select 1 from stint_work w where w.lane = l.lane and w.state = 1),
+			exists (select 1 from stint_work w where w.lane = l.lane and w.state = 1 and (w.stalls > 0) = 0),
+			exists (select 1 from stint_work w where w.lane = l.lane and w.state = 1 and (w.stalls > 0) = 1),
 			(select w.run_at from stint_work w where w.lane = l.lane and w.state = 2 order by w.run_at limit 1)
 		from json_each(?) e
 		cross join stint_lanes l on l.queue = e.value ->> 0 and l.name = e.value ->> 1
 		where l.queue not in (select queue from stint_paused)`
 
 	// json_each comes first and in order: the rows are read as they were picked, none further than the cap.
-	sqlBodies = `select ` + bodyColumns + `, ` + workColumns + `
+	sqlBodies = `select ` + bodyColumns + `, ` + claimColumns + `
 		from json_each(?) e
 		cross join stint_jobs j on j.seq = e.value
 		cross join stint_lanes l on l.lane = j.lane
@@ -30,7 +31,7 @@ const (
 			claimed_at = ?, worker = ?, cancel = 0
 		where seq in (select value from json_each(?))`
 
-	sqlUnderToken = `select ` + bodyColumns + `, ` + workColumns + `
+	sqlUnderToken = `select ` + bodyColumns + `, ` + claimColumns + `, w.cancel, w.claimed_at
 		from stint_work w
 		cross join stint_jobs j on j.seq = w.seq
 		cross join stint_lanes l on l.lane = j.lane
@@ -43,7 +44,8 @@ const never = math.MaxInt64
 // lane is what a claim knows of one wanted (queue, name).
 type lane struct {
 	id      int64
-	waiting bool  // it has jobs that wait
+	fresh   bool  // jobs wait in it that never stalled
+	stalled bool  // and jobs that did
 	due     int64 // when its next delayed job is due, or never
 }
 
@@ -120,7 +122,7 @@ func (s *Session) lanes(ctx context.Context, wants []core.Want) ([][]lane, error
 		var key int
 		var due *int64
 		l := lane{due: never}
-		if err := r.Scan(&key, &l.id, &l.waiting, &due); err != nil {
+		if err := r.Scan(&key, &l.id, &l.fresh, &l.stalled, &due); err != nil {
 			return err
 		}
 		if due != nil {
@@ -144,7 +146,7 @@ func (s *Session) bodies(ctx context.Context, picked []int64) ([]core.Record, er
 	jobs := make([]core.Record, 0, len(picked))
 	total := 0
 	for rows.Next() {
-		rec, err := scanRecord(rows, s.now)
+		rec, err := scanClaim(rows)
 		if err != nil {
 			_ = rows.Close() // the scan's error says more
 			return nil, err
@@ -181,7 +183,10 @@ func (s *Session) lease(ctx context.Context, req core.ClaimRequest, jobs []core.
 func (s *Session) underToken(ctx context.Context, token string) ([]core.Record, error) {
 	var jobs []core.Record
 	err := sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
-		rec, err := scanRecord(r, s.now)
+		var claimedAt *int64
+		var cancel bool
+		rec, err := scanClaim(r, &cancel, &claimedAt)
+		rec.State, rec.CancelRequested, rec.ClaimedAt = core.StateActive, cancel, moment(claimedAt)
 		jobs = append(jobs, rec)
 		return err
 	}, sqlUnderToken, token)

@@ -44,6 +44,8 @@ const (
 		(select count(*) from stint_lanes l cross join stint_work w on w.lane = l.lane
 			where l.queue = ?1 and w.state = 2 and w.run_at <= ?4 and (w.rank, w.run_at, w.seq) < (?2, ?5, ?6))`
 
+	sqlLine = `select rank, coalesce(until, 0) from stint_work where seq = ?`
+
 	sqlIsPaused = `select count(*) from stint_paused where queue = ?`
 )
 
@@ -148,10 +150,14 @@ func (s *Session) Explain(ctx context.Context, id string) (core.Explanation, err
 		ex.State, ex.Reason = stateName(fin.state), core.ReasonFinished
 		return ex, nil
 	}
+	var rank, until int64
+	if _, err := sqlexec.One(ctx, s.x, []any{&rank, &until}, sqlLine, seq); err != nil {
+		return ex, err
+	}
 	switch ex.State = st.shown(s.now); ex.State {
 	case core.StateActive:
 		ex.Reason, ex.Worker = core.ReasonLeased, st.worker
-		ex.LeaseFor = time.Duration(st.until-s.now) * time.Microsecond
+		ex.LeaseFor = time.Duration(until-s.now) * time.Microsecond
 		return ex, nil
 	case core.StateDelayed:
 		ex.Reason = core.ReasonDelayed
@@ -175,6 +181,6 @@ func (s *Session) Explain(ctx context.Context, id string) (core.Explanation, err
 	if st.state == delayed { // due, not joined: behind every waiting job of its rank
 		place, runAt = never, st.runAt
 	}
-	_, err = sqlexec.One(ctx, s.x, []any{&ex.Ahead}, sqlAhead, queue, st.rank, place, s.now, runAt, seq)
+	_, err = sqlexec.One(ctx, s.x, []any{&ex.Ahead}, sqlAhead, queue, rank, place, s.now, runAt, seq)
 	return ex, err
 }

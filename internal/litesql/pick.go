@@ -151,7 +151,7 @@ func (p *picker) join(ctx context.Context, w *wanted) error {
 		if w.lanes[i].due > p.s.now {
 			continue
 		}
-		w.lanes[i].waiting, w.lanes[i].due = true, never
+		w.lanes[i].fresh, w.lanes[i].stalled, w.lanes[i].due = true, true, never
 		if _, err := sqlexec.One(ctx, p.s.x, []any{&w.lanes[i].due}, sqlNextDue, w.lanes[i].id); err != nil {
 			return err
 		}
@@ -229,24 +229,25 @@ func (p *picker) merge(ctx context.Context, w *wanted) error {
 	return nil
 }
 
+// linesOf makes the lines of a want's lanes. Each reads its share of the limit at first, and more if its jobs
+// come before the others'.
 func linesOf(lanes []lane, limit int) []*line {
 	busy := 0
 	for _, l := range lanes {
-		if l.waiting {
+		if l.fresh {
 			busy++
 		}
 	}
-	lines := make([]*line, 0, 2*busy)
+	lines := make([]*line, 0, 2*len(lanes))
 	for _, l := range lanes {
-		if !l.waiting {
-			continue
-		}
-		// One more than the limit tells whether something stays behind.
-		size := min(limit/busy+1, limit) + 1
 		before := head{rank: -1 << 20}
-		lines = append(lines,
-			&line{lane: l.id, size: min(size, 1000), last: before},
-			&line{lane: l.id, size: 2, stalled: true, last: before})
+		if l.fresh { // one more than the limit tells whether something stays behind
+			size := min(limit/busy+1, 1000) + 1
+			lines = append(lines, &line{lane: l.id, size: size, last: before})
+		}
+		if l.stalled {
+			lines = append(lines, &line{lane: l.id, size: 2, stalled: true, last: before})
+		}
 	}
 	return lines
 }

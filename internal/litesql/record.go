@@ -2,6 +2,7 @@ package litesql
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,37 +10,34 @@ import (
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
-// What a record is made of: the body from j and l, the standing from w, or from w and f where it may have ended.
+// What a record is made of: the body from j and l, and how the job stands, from w or from w and f. Every column
+// read costs as much as a row's lookup, so a claim reads what it needs and no more.
 const (
 	bodyColumns = `j.seq, j.id, l.name, l.queue, j.payload, j.metadata, j.priority, j.max_attempts, j.max_stalls,
 		j.timeout, j.backoff_kind, j.backoff_base, j.backoff_max, j.backoff_factor, j.backoff_exact,
 		j.keep, j.trace, j.enqueued_at`
-	workColumns = `w.state, w.run_at, w.attempts, w.stalls, w.snoozes, w.runs, w.fence, w.cancel, w.claimed_at,
-		null, null, null`
-	anyColumns = `coalesce(w.state, f.state), coalesce(w.run_at, f.run_at), coalesce(w.attempts, f.attempts),
-		coalesce(w.stalls, f.stalls), coalesce(w.snoozes, f.snoozes), coalesce(w.runs, f.runs),
-		coalesce(w.fence, f.fence), coalesce(w.cancel, 0), coalesce(w.claimed_at, f.started_at),
+	claimColumns = `w.run_at, w.attempts, w.stalls, w.snoozes, w.runs, w.fence`
+	anyColumns   = `coalesce(w.run_at, f.run_at), coalesce(w.attempts, f.attempts), coalesce(w.stalls, f.stalls),
+		coalesce(w.snoozes, f.snoozes), coalesce(w.runs, f.runs), coalesce(w.fence, f.fence),
+		coalesce(w.state, f.state), coalesce(w.cancel, 0), coalesce(w.claimed_at, f.started_at),
 		f.finished_at, f.result, f.failure`
 	anyFrom = `stint_jobs j cross join stint_lanes l on l.lane = j.lane
 		left join stint_work w on w.seq = j.seq left join stint_finished f on f.seq = j.seq`
 )
 
-// scanRecord reads bodyColumns and one of the standings. Delayed jobs that are due read as waiting (Q27).
-func scanRecord(r sqlexec.Rows, now int64) (core.Record, error) {
+// scanClaim reads bodyColumns and claimColumns, and whatever a statement appends to them.
+func scanClaim(r sqlexec.Rows, more ...any) (core.Record, error) {
 	var (
-		rec                                core.Record
-		id, metadata, keep, trace, failure *string
-		payload, result                    blob
-		timeout, base, most, enqueuedAt    int64
-		state, runAt                       int64
-		exact, cancel                      bool
-		claimedAt, finishedAt              *int64
+		rec                                    core.Record
+		id, metadata, keep, trace              *string
+		payload                                blob
+		timeout, base, most, enqueuedAt, runAt int64
+		exact                                  bool
 	)
-	if err := r.Scan(
+	if err := r.Scan(append([]any{
 		&rec.Ref, &id, &rec.Name, &rec.Queue, &payload, &metadata, &rec.Priority, &rec.MaxAttempts, &rec.MaxStalls,
 		&timeout, &rec.Backoff.Kind, &base, &most, &rec.Backoff.Factor, &exact, &keep, &trace, &enqueuedAt,
-		&state, &runAt, &rec.Attempts, &rec.Stalls, &rec.Snoozes, &rec.Runs, &rec.Fence, &cancel, &claimedAt,
-		&finishedAt, &result, &failure,
+		&runAt, &rec.Attempts, &rec.Stalls, &rec.Snoozes, &rec.Runs, &rec.Fence}, more...)...,
 	); err != nil {
 		return rec, err
 	}
@@ -47,25 +45,30 @@ func scanRecord(r sqlexec.Rows, now int64) (core.Record, error) {
 	if id != nil {
 		rec.ID = *id
 	}
-	if state == delayed && runAt <= now {
-		state = waiting
-	}
-	rec.State = stateName(state)
-	rec.Payload, rec.Result = payload, result
+	rec.Payload = payload
 	rec.Timeout = time.Duration(timeout)
 	rec.Backoff.Base, rec.Backoff.Max, rec.Backoff.NoJitter = time.Duration(base), time.Duration(most), exact
-	rec.CancelRequested = cancel
 	rec.EnqueuedAt, rec.RunAt = moment(&enqueuedAt), moment(&runAt)
-	rec.ClaimedAt, rec.FinishedAt = moment(claimedAt), moment(finishedAt)
-	for _, doc := range []struct {
-		text *string
-		into any
-	}{{metadata, &rec.Metadata}, {keep, &rec.Keep}, {trace, &rec.Trace}, {failure, &rec.Failure}} {
-		if err := fromDoc(doc.text, doc.into); err != nil {
-			return rec, err
-		}
+	return rec, errors.Join(fromDoc(metadata, &rec.Metadata), fromDoc(keep, &rec.Keep), fromDoc(trace, &rec.Trace))
+}
+
+// scanRecord reads bodyColumns and anyColumns. Delayed jobs that are due read as waiting (Q27).
+func scanRecord(r sqlexec.Rows, now int64) (core.Record, error) {
+	var state int64
+	var cancel bool
+	var claimedAt, finishedAt *int64
+	var result blob
+	var failure *string
+	rec, err := scanClaim(r, &state, &cancel, &claimedAt, &finishedAt, &result, &failure)
+	if err != nil {
+		return rec, err
 	}
-	return rec, nil
+	if state == delayed && rec.RunAt.UnixMicro() <= now {
+		state = waiting
+	}
+	rec.State, rec.CancelRequested, rec.Result = stateName(state), cancel, result
+	rec.ClaimedAt, rec.FinishedAt = moment(claimedAt), moment(finishedAt)
+	return rec, fromDoc(failure, &rec.Failure)
 }
 
 // blob keeps what a []byte loses: database/sql gives nil for no value and for an empty one alike (Q9).

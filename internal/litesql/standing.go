@@ -10,29 +10,24 @@ import (
 // standing is a pending job's row, and what a call makes of it before it is written back.
 type standing struct {
 	seq, lane, state                int64
-	rank, place, runAt              int64
+	place, runAt                    int64
 	attempts, stalls, snoozes, runs int64
 	fence                           int64
 	token                           string
-	until                           int64
 	claimedAt                       *int64
 	worker                          string
 	cancel                          bool
 }
 
-const standingColumns = `w.seq, w.lane, w.state, w.rank, w.place, w.run_at, w.attempts, w.stalls, w.snoozes, w.runs,
-	w.fence, w.token, w.until, w.claimed_at, w.worker, w.cancel`
+const standingColumns = `w.seq, w.lane, w.state, w.place, w.run_at, w.attempts, w.stalls, w.snoozes, w.runs,
+	w.fence, w.token, w.claimed_at, w.worker, w.cancel`
 
 // scan reads standingColumns and whatever a statement appends to them.
 func (st *standing) scan(r sqlexec.Rows, more ...any) error {
 	var token, worker *string
-	var until *int64
-	err := r.Scan(append([]any{&st.seq, &st.lane, &st.state, &st.rank, &st.place, &st.runAt, &st.attempts, &st.stalls,
-		&st.snoozes, &st.runs, &st.fence, &token, &until, &st.claimedAt, &worker, &st.cancel}, more...)...)
+	err := r.Scan(append([]any{&st.seq, &st.lane, &st.state, &st.place, &st.runAt, &st.attempts, &st.stalls,
+		&st.snoozes, &st.runs, &st.fence, &token, &st.claimedAt, &worker, &st.cancel}, more...)...)
 	st.token, st.worker = value(token), value(worker)
-	if until != nil {
-		st.until = *until
-	}
 	return err
 }
 
