@@ -44,9 +44,6 @@ func (s *Store) ack(a *core.Ack, now time.Time) (core.State, error) {
 // again, and loses against a run that came to its end.
 func (s *Store) settle(j *job, a *core.Ack, now time.Time) {
 	e := entry{asked: a.Outcome, Attempt: core.Attempt{Outcome: a.Outcome}}
-	if a.Outcome == core.OutcomeRetry || a.Outcome == core.OutcomeFail {
-		e.Failure = clone(a.Failure)
-	}
 	switch a.Outcome {
 	case core.OutcomeComplete:
 		e.Result = bytes.Clone(a.Result)
@@ -55,6 +52,7 @@ func (s *Store) settle(j *job, a *core.Ack, now time.Time) {
 		s.end(j, core.StateCompleted, e, now)
 		return
 	case core.OutcomeFail:
+		e.Failure = clone(a.Failure)
 		j.rec.Attempts++
 		j.rec.Failure = e.Failure
 		s.end(j, core.StateFailed, e, now)
@@ -75,6 +73,7 @@ func (s *Store) again(j *job, a *core.Ack, e entry, now time.Time) {
 	switch a.Outcome {
 	case core.OutcomeRetry:
 		j.rec.Attempts++
+		e.Failure = clone(a.Failure)
 		e.state = core.StateWaiting
 		if runAt.After(now) {
 			e.state = core.StateDelayed

@@ -53,7 +53,7 @@ func TestPendingCancelWins(t *testing.T) {
 			_, err := s.Cancel(t.Context(), l.ID)
 			require.NoError(t, err)
 			for range 2 {
-				res, err := s.Ack(t.Context(), []core.Ack{{Lease: l, Outcome: asked, Delay: time.Second}})
+				res, err := s.Ack(t.Context(), []core.Ack{{Lease: l, Outcome: asked, Delay: time.Second, Failure: &core.Failure{}}})
 				require.NoError(t, err)
 				require.Equal(t, []core.AckResult{{State: core.StateCancelled}}, res)
 			}
@@ -66,6 +66,7 @@ func TestPendingCancelWins(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, ledger, 1)
 			require.Equal(t, core.OutcomeCancel, ledger[0].Outcome)
+			require.Nil(t, ledger[0].Failure)
 			require.Equal(t, "w", ledger[0].Worker)
 		})
 	}
