@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stintmq/stint/core"
+)
+
+// database is a job store with room for the results beside the jobs.
+type database interface {
+	core.Store
+	core.Inspector
+
+	// Save stores a file's result and calls complete, in one transaction.
+	Save(ctx context.Context, file string, s Stats, complete func(core.TxView) error) error
+	// Totals adds up all results.
+	Totals(ctx context.Context) (Totals, error)
+	// Owns says whether the database lives in that file.
+	Owns(path string) bool
+	Close() error
+}
+
+// Totals is the sum of all results.
+type Totals struct{ Files, Size, Lines, Words int64 }
+
+// open opens the store that -store names. One more kind of store is one more case.
+func open(ctx context.Context, cfg config, out *screen) (database, error) {
+	kind, path, _ := strings.Cut(cfg.store, ":")
+	switch {
+	case kind == "memory" && path == "":
+		out.printf("Jobs are kept in memory, and gone when this ends.")
+		return newMemory(), nil
+	case kind == "sqlite" && path != "":
+		out.printf("Jobs and results are kept in %s", path)
+		return openSQLite(ctx, path, cfg.fresh)
+	}
+	return nil, usageError{fmt.Errorf("unknown -store %q: use memory or sqlite:PATH", cfg.store)}
+}
