@@ -51,22 +51,40 @@ func (r EnqueueRequest) ResolvedID() string {
 // Validate checks everything that can be known without the store (Q10, Q13). Every store calls it first.
 // The error is an *InvalidError that names the field.
 func (r EnqueueRequest) Validate(l Limits) error {
-	return firstError(
-		func() error { return ValidateName("Name", r.Name) },
-		func() error { return ValidateQueue("Queue", r.Queue) },
-		r.validateID,
-		func() error { return validateBytes("Payload", r.Payload, l) },
-		r.validateMetadata,
-		r.validateNumbers,
-		r.validateTimes,
-		r.Backoff.validate,
-		r.Keep.validate,
-		r.Dedupe.validate,
-		r.Trace.validate,
-	)
+	if err := ValidateName("Name", r.Name); err != nil {
+		return err
+	}
+	if err := ValidateQueue("Queue", r.Queue); err != nil {
+		return err
+	}
+	if err := r.validateID(); err != nil {
+		return err
+	}
+	if err := validateBytes("Payload", r.Payload, l); err != nil {
+		return err
+	}
+	if err := r.validateMetadata(); err != nil {
+		return err
+	}
+	if err := r.validateNumbers(); err != nil {
+		return err
+	}
+	if err := r.validateTimes(); err != nil {
+		return err
+	}
+	if err := r.Backoff.validate(); err != nil {
+		return err
+	}
+	if err := r.Keep.validate(); err != nil {
+		return err
+	}
+	if err := r.Dedupe.validate(); err != nil {
+		return err
+	}
+	return r.Trace.validate()
 }
 
-func (r EnqueueRequest) validateID() error {
+func (r *EnqueueRequest) validateID() error {
 	if r.ID != "" {
 		if err := validateText("ID", r.ID, MaxIDBytes); err != nil {
 			return err
@@ -81,7 +99,7 @@ func (r EnqueueRequest) validateID() error {
 	return nil
 }
 
-func (r EnqueueRequest) validateMetadata() error {
+func (r *EnqueueRequest) validateMetadata() error {
 	size := 0
 	for k, v := range r.Metadata {
 		if k == "" {
@@ -101,7 +119,7 @@ func (r EnqueueRequest) validateMetadata() error {
 	return nil
 }
 
-func (r EnqueueRequest) validateNumbers() error {
+func (r *EnqueueRequest) validateNumbers() error {
 	switch {
 	case r.Priority < MinPriority || r.Priority > MaxPriority:
 		return &InvalidError{"Priority", fmt.Sprintf("must be %d to %d", MinPriority, MaxPriority)}
@@ -115,7 +133,7 @@ func (r EnqueueRequest) validateNumbers() error {
 
 const maxCount = 1<<31 - 1 // what an SQL integer holds
 
-func (r EnqueueRequest) validateTimes() error {
+func (r *EnqueueRequest) validateTimes() error {
 	switch {
 	case r.Timeout < 0:
 		return &InvalidError{"Timeout", "must not be negative"}
@@ -129,7 +147,7 @@ func (r EnqueueRequest) validateTimes() error {
 	return nil
 }
 
-func (k Keep) validate() error {
+func (k *Keep) validate() error {
 	for _, s := range []struct {
 		field string
 		rule  KeepRule
@@ -292,15 +310,6 @@ func validateText(field, s string, limit int) error {
 func validateBytes(field string, b []byte, l Limits) error {
 	if limit := l.payload(); len(b) > limit {
 		return &InvalidError{field, fmt.Sprintf("has %d bytes, more than the limit of %d", len(b), limit)}
-	}
-	return nil
-}
-
-func firstError(checks ...func() error) error {
-	for _, check := range checks {
-		if err := check(); err != nil {
-			return err
-		}
 	}
 	return nil
 }
