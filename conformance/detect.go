@@ -85,15 +85,17 @@ func hasDedupe(ctx context.Context, s core.Store) bool {
 // after an Enqueue in both. No fixed interval does that. A slow machine gets three tries.
 func hasWake(ctx context.Context, s core.Store) bool {
 	for try := range 3 {
-		short, err1 := wakesAfter(ctx, s, try, 20*time.Millisecond)
-		if err1 != nil {
-			return false
+		both := true
+		for _, quiet := range []time.Duration{20 * time.Millisecond, 480 * time.Millisecond} {
+			woke, err := wakesAfter(ctx, s, try, quiet)
+			if err != nil {
+				return false
+			}
+			if both = woke; !both {
+				break
+			}
 		}
-		long, err2 := wakesAfter(ctx, s, try, 480*time.Millisecond)
-		if err2 != nil {
-			return false
-		}
-		if short && long {
+		if both {
 			return true
 		}
 	}
@@ -104,7 +106,9 @@ func hasWake(ctx context.Context, s core.Store) bool {
 func wakesAfter(ctx context.Context, s core.Store, try int, quiet time.Duration) (bool, error) {
 	const soon = 250 * time.Millisecond
 	const queue = "detect-wake"
-	current, err := s.AwaitWake(ctx, []string{queue}, "")
+	first, stop := context.WithTimeout(ctx, time.Second) // without a channel it may wait for its context
+	defer stop()
+	current, err := s.AwaitWake(first, []string{queue}, "")
 	if err != nil {
 		return false, err
 	}

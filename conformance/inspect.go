@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -125,10 +126,16 @@ func recordIDs(rs []core.Record) []string {
 	return ids
 }
 
-// sameRecord compares two records field by field. Ref is the driver's own and must be the same from
-// everywhere; an empty payload or map may come back as nil.
+// sameRecord compares two records field by field.
 func (k *kit) sameRecord(what string, got, want core.Record) {
 	k.Helper()
+	if diff := diffRecord(got, want); diff != "" {
+		k.failf("%s: %s", what, diff)
+	}
+}
+
+// diffRecord names the first field that differs. An empty payload or map may come back as nil; a result may not.
+func diffRecord(got, want core.Record) string {
 	for _, r := range []*core.Record{&got, &want} {
 		if len(r.Payload) == 0 {
 			r.Payload = nil
@@ -140,9 +147,13 @@ func (k *kit) sameRecord(what string, got, want core.Record) {
 	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
 	for i := range g.NumField() {
 		if a, b := g.Field(i).Interface(), w.Field(i).Interface(); !reflect.DeepEqual(a, b) {
-			k.failf("%s: field %s: got %#v, want %#v", what, g.Type().Field(i).Name, a, b)
+			if f := g.Field(i); f.Kind() == reflect.Pointer && !f.IsNil() && !w.Field(i).IsNil() {
+				a, b = f.Elem().Interface(), w.Field(i).Elem().Interface()
+			}
+			return fmt.Sprintf("field %s: got %#v, want %#v", g.Type().Field(i).Name, a, b)
 		}
 	}
+	return ""
 }
 
 // sameBytes compares byte slices, nil and empty alike.

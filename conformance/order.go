@@ -107,8 +107,8 @@ func orderStalled(k *kit) {
 	k.takeFor(time.Second)
 	k.advance(time.Second)
 	k.swept("a")
-	k.advance(time.Hour)
 	k.add("d")
+	k.advance(time.Hour)
 	k.drain("jobs after a stall", "b", "c", "d", "a")
 }
 

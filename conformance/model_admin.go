@@ -1,0 +1,99 @@
+package conformance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stintmq/stint/core"
+)
+
+// The model's admin verbs.
+
+var _ core.Admin = (*modelStore)(nil)
+
+func (m *modelStore) Retry(_ context.Context, id string) error {
+	now := m.lock()
+	defer m.mu.Unlock()
+	j := m.find(id)
+	if j == nil {
+		return core.ErrNotFound
+	}
+	if j.State != core.StateFailed && j.State != core.StateCancelled {
+		return &core.StateError{ID: id, State: j.State, Op: "retry"}
+	}
+	j.Attempts, j.Stalls, j.Result, j.Failure, j.FinishedAt = 0, 0, nil, nil, time.Time{}
+	m.pend(j, now, now)
+	return nil
+}
+
+func (m *modelStore) Cancel(_ context.Context, id string) (core.State, error) {
+	now := m.lock()
+	defer m.mu.Unlock()
+	j := m.find(id)
+	switch {
+	case j == nil:
+		return "", core.ErrNotFound
+	case j.State.Terminal():
+		return "", &core.StateError{ID: id, State: j.State, Op: "cancel"}
+	case j.State == core.StateActive:
+		j.CancelRequested = true
+	default:
+		m.end(j, core.StateCancelled, now)
+		j.record(core.Attempt{Outcome: core.OutcomeCancel, FinishedAt: now}, "", "", "")
+	}
+	return j.State, nil
+}
+
+func (m *modelStore) CancelByKey(context.Context, string, string) (bool, error) {
+	return false, &core.UnsupportedError{Op: "dedupe"}
+}
+
+func (m *modelStore) Promote(_ context.Context, id string) error {
+	now := m.lock()
+	defer m.mu.Unlock()
+	j := m.find(id)
+	if j == nil {
+		return core.ErrNotFound
+	}
+	if j.State != core.StateDelayed {
+		return &core.StateError{ID: id, State: j.State, Op: "promote"}
+	}
+	m.pend(j, now, now)
+	return nil
+}
+
+func (m *modelStore) Remove(_ context.Context, id string) (bool, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	before := len(m.jobs)
+	m.jobs = slices.DeleteFunc(m.jobs, func(j *modelJob) bool { return j.ID == id && j.State != core.StateActive })
+	return len(m.jobs) < before, nil
+}
+
+func (m *modelStore) Pause(_ context.Context, queue string) error {
+	m.lock()
+	defer m.mu.Unlock()
+	if err := core.ValidateQueue("Queue", queue); err != nil {
+		return err
+	}
+	m.paused[queue] = true
+	return nil
+}
+
+func (m *modelStore) Resume(_ context.Context, queue string) error {
+	m.lock()
+	defer m.mu.Unlock()
+	if err := core.ValidateQueue("Queue", queue); err != nil {
+		return err
+	}
+	delete(m.paused, queue)
+	return nil
+}
+
+func (m *modelStore) Paused(context.Context) ([]string, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.paused)), nil
+}
