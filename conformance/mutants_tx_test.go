@@ -1,0 +1,94 @@
+package conformance
+
+import (
+	"context"
+
+	"github.com/stintmq/stint/core"
+)
+
+// brokenView is a transaction's view with one fault.
+type brokenView struct {
+	core.TxView
+	enqueue  func(context.Context, []core.EnqueueRequest) ([]core.EnqueueResult, error)
+	complete func(context.Context, core.Lease, []byte) error
+}
+
+func (v *brokenView) Enqueue(ctx context.Context, r []core.EnqueueRequest) ([]core.EnqueueResult, error) {
+	return v.enqueue(ctx, r)
+}
+
+func (v *brokenView) Complete(ctx context.Context, l core.Lease, result []byte) error {
+	return v.complete(ctx, l, result)
+}
+
+// views lets a mutant change what a transaction does.
+func (h *hooked) views(change func(*brokenView)) {
+	begin := h.begin
+	h.begin = func() (core.TxView, func() error, func() error) {
+		view, commit, rollback := begin()
+		v := &brokenView{view, view.Enqueue, view.Complete}
+		change(v)
+		return v, commit, rollback
+	}
+}
+
+func txMutants() []mutant {
+	return []mutant{
+		broken("rollback leaks", func(h *hooked) {
+			begin := h.begin
+			h.begin = func() (core.TxView, func() error, func() error) {
+				view, commit, _ := begin()
+				return view, commit, commit
+			}
+		}),
+		broken("commit does nothing", func(h *hooked) {
+			begin := h.begin
+			h.begin = func() (core.TxView, func() error, func() error) {
+				view, _, rollback := begin()
+				return view, rollback, rollback
+			}
+		}),
+		broken("enqueue visible before the commit", func(h *hooked) {
+			h.views(func(v *brokenView) { v.enqueue = h.Store.Enqueue })
+		}),
+		broken("complete outside the transaction", func(h *hooked) {
+			h.views(func(v *brokenView) {
+				v.complete = func(ctx context.Context, l core.Lease, result []byte) error {
+					res, err := h.Store.Ack(ctx, []core.Ack{{Lease: l, Outcome: core.OutcomeComplete, Result: result}})
+					if err != nil {
+						return err
+					}
+					return res[0].Err
+				}
+			})
+		}),
+		broken("complete of a lost lease succeeds", func(h *hooked) {
+			h.views(func(v *brokenView) {
+				real := v.complete
+				v.complete = func(ctx context.Context, l core.Lease, result []byte) error {
+					_ = real(ctx, l, result)
+					return nil
+				}
+			})
+		}),
+		broken("complete drops the result", func(h *hooked) {
+			h.views(func(v *brokenView) {
+				real := v.complete
+				v.complete = func(ctx context.Context, l core.Lease, _ []byte) error { return real(ctx, l, nil) }
+			})
+		}),
+		broken("one bad item fails the transaction", func(h *hooked) {
+			h.views(func(v *brokenView) {
+				real := v.enqueue
+				v.enqueue = func(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
+					for _, r := range reqs {
+						if err := r.Validate(core.Limits{}); err != nil {
+							return nil, err
+						}
+					}
+					return real(ctx, reqs)
+				}
+			})
+		}),
+	}
+}
