@@ -7,31 +7,14 @@ import (
 	"github.com/stintmq/stint/core"
 )
 
-// TestModel holds the model against the suite: what judges other stores keeps the contract itself, as a store
-// without a single capability but the admin verbs.
+// TestModel holds the model against the suite: what judges other stores keeps the contract itself.
 func TestModel(t *testing.T) {
-	Run(t, Harness{
-		New: func(_ testing.TB, clock core.Clock) core.Store {
-			if clock == nil {
-				clock = realClock{}
-			}
-			return newModel(clock)
-		},
-		Lacks: []Capability{CapInspector, CapTx, CapOpen, CapWake, CapDedupe, CapRetain, CapSchedule},
-	})
+	Run(t, modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin))
 }
 
 // TestSixMethods: a store of the six methods alone is worth running.
 func TestSixMethods(t *testing.T) {
-	Run(t, Harness{
-		New: func(_ testing.TB, clock core.Clock) core.Store {
-			if clock == nil {
-				clock = realClock{}
-			}
-			return sixMethods{newModel(clock)}
-		},
-		Lacks: demanded(),
-	})
+	Run(t, modelHarness(func(m *modelStore) core.Store { return sixMethods{m} }))
 }
 
 // sixMethods hides everything but core.Store.

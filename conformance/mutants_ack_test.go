@@ -142,7 +142,7 @@ func ackMutants() []mutant {
 				}
 			})
 		}),
-		broken("delays of retries ignored", func(h *hooked) { h.asked(func(a *core.Ack) { a.Delay = 0 }) }),
+		broken("delays of retries ignored", func(h *hooked) { h.asked(func(a *core.Ack) { a.Delay = min(a.Delay, 0) }) }),
 		broken("null result lost", func(h *hooked) {
 			h.asked(func(a *core.Ack) {
 				if string(a.Result) == "null" {
@@ -165,7 +165,7 @@ func ackMutants() []mutant {
 		}),
 		broken("stack lost", func(h *hooked) {
 			h.asked(func(a *core.Ack) {
-				if a.Failure != nil {
+				if a.Validate(core.Limits{}) == nil && a.Failure != nil {
 					f := *a.Failure
 					f.Stack, a.Failure = "", &f
 				}

@@ -11,7 +11,9 @@ func leaseMutants() []mutant {
 	sweeps := func(h *hooked, change func(*core.RecoverRequest)) {
 		sweep := h.sweep
 		h.sweep = func(ctx context.Context, r core.RecoverRequest) ([]core.Recovered, error) {
-			change(&r)
+			if r.Validate() == nil {
+				change(&r)
+			}
 			return sweep(ctx, r)
 		}
 	}
@@ -55,14 +57,14 @@ func leaseMutants() []mutant {
 		}),
 		broken("extend does nothing", func(h *hooked) {
 			extend := h.extend
-			h.extend = func(ctx context.Context, leases []core.Lease, _ time.Duration) (core.Extended, error) {
-				return extend(ctx, leases, 0)
+			h.extend = func(ctx context.Context, leases []core.Lease, d time.Duration) (core.Extended, error) {
+				return extend(ctx, leases, min(d, 0))
 			}
 		}),
 		broken("sweep ignores Confirm", func(h *hooked) { sweeps(h, func(r *core.RecoverRequest) { r.Confirm = 0 }) }),
 		broken("sweep ignores MaxStalls", func(h *hooked) { sweeps(h, func(r *core.RecoverRequest) { r.MaxStalls = 1 << 20 }) }),
 		broken("sweep tolerates one stall too many", func(h *hooked) { sweeps(h, func(r *core.RecoverRequest) { r.MaxStalls++ }) }),
-		broken("sweep ignores Limit", func(h *hooked) { sweeps(h, func(r *core.RecoverRequest) { r.Limit = max(r.Limit, 0) * 1000 }) }),
+		broken("sweep ignores Limit", func(h *hooked) { sweeps(h, func(r *core.RecoverRequest) { r.Limit *= 1000 }) }),
 		broken("sweep without a default limit", func(h *hooked) {
 			sweeps(h, func(r *core.RecoverRequest) {
 				if r.Limit == 0 {
@@ -80,10 +82,18 @@ func leaseMutants() []mutant {
 			h.seen(func(r *core.Record) { r.MaxStalls = own[r.ID] })
 		}),
 		broken("sweep takes leases late", func(h *hooked) {
-			h.claims(func(r *core.ClaimRequest) { r.Lease += time.Microsecond })
+			h.claims(func(r *core.ClaimRequest) {
+				if r.Validate() == nil {
+					r.Lease += time.Microsecond
+				}
+			})
 		}),
 		broken("sweep takes leases early", func(h *hooked) {
-			h.claims(func(r *core.ClaimRequest) { r.Lease = max(0, r.Lease-time.Microsecond) })
+			h.claims(func(r *core.ClaimRequest) {
+				if r.Validate() == nil {
+					r.Lease = max(0, r.Lease-time.Microsecond)
+				}
+			})
 		}),
 		broken("stalls cost attempts", func(h *hooked) { h.seen(func(r *core.Record) { r.Attempts += r.Stalls }) }),
 		broken("sweep tells only of what it put back", func(h *hooked) {
@@ -114,7 +124,7 @@ func leaseMutants() []mutant {
 		spoilt("extend shortens", func(m *modelStore) core.Store { return &shortener{m} }),
 		spoilt("extend keeps the suspicion", func(m *modelStore) core.Store { return &grudge{m} }),
 		spoilt("expired lease not extended", func(m *modelStore) core.Store { return &strictExtend{m} }),
-		spoilt("stalled job at its old place and time", func(m *modelStore) core.Store { return &flatStall{m} }),
+		spoilt("no growing backoff after stalls", func(m *modelStore) core.Store { return &flatStall{m} }),
 	}
 }
 
@@ -165,7 +175,7 @@ func (s *strictExtend) Extend(ctx context.Context, leases []core.Lease, d time.D
 	return s.modelStore.Extend(ctx, leases, d)
 }
 
-// flatStall waits one second after every stall.
+// flatStall waits six minutes after every stall.
 type flatStall struct{ *modelStore }
 
 func (f *flatStall) RecoverStalled(ctx context.Context, r core.RecoverRequest) ([]core.Recovered, error) {

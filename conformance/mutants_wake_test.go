@@ -2,10 +2,34 @@ package conformance
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/stintmq/stint/core"
 )
+
+// knownTokens tells the store's own wake tokens from others.
+func (h *hooked) knownTokens() func(core.WakeToken) bool {
+	var mu sync.Mutex
+	known := map[core.WakeToken]bool{}
+	learn := func(t core.WakeToken) {
+		mu.Lock()
+		defer mu.Unlock()
+		known[t] = true
+	}
+	h.claimed(func(_ core.ClaimRequest, c *core.Claimed) { learn(c.Wake) })
+	await := h.await
+	h.await = func(ctx context.Context, queues []string, since core.WakeToken) (core.Wake, error) {
+		w, err := await(ctx, queues, since)
+		learn(w.Token)
+		return w, err
+	}
+	return func(t core.WakeToken) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return known[t]
+	}
+}
 
 func wakeMutants() []mutant {
 	type await = func(context.Context, []string, core.WakeToken) (core.Wake, error)
@@ -17,8 +41,9 @@ func wakeMutants() []mutant {
 	}
 	return []mutant{
 		broken("wake lost between claim and wait", func(h *hooked) {
+			known := h.knownTokens()
 			awaits(h, func(ctx context.Context, queues []string, since core.WakeToken, await await) (core.Wake, error) {
-				if since == "" {
+				if since == "" || !known(since) {
 					return await(ctx, queues, since)
 				}
 				now, err := await(ctx, queues, "")
@@ -29,8 +54,9 @@ func wakeMutants() []mutant {
 			})
 		}),
 		broken("no wake at all", func(h *hooked) {
+			known := h.knownTokens()
 			awaits(h, func(ctx context.Context, queues []string, since core.WakeToken, await await) (core.Wake, error) {
-				if since == "" {
+				if since == "" || !known(since) {
 					return await(ctx, queues, since)
 				}
 				<-ctx.Done()

@@ -57,6 +57,7 @@ func (r *recorder) Fatalf(f string, args ...any) { r.Errorf(f, args...); runtime
 func (r *recorder) Skip(args ...any) {
 	r.mu.Lock()
 	r.skipped = true
+	r.log = append(r.log, fmt.Sprint(args...))
 	r.mu.Unlock()
 	runtime.Goexit()
 }
@@ -90,11 +91,11 @@ func record(t *testing.T, fn func(tb testing.TB)) *recorder {
 }
 
 // firstFailure runs the suite against a harness until a case fails, and says which did: its rule and name.
-// "" means that every case passed.
-func firstFailure(t *testing.T, h Harness) (caught, why string) {
+// "" means that every case passed. The topic named first comes before the others.
+func firstFailure(t *testing.T, h Harness, first string, patience time.Duration) (caught, why string) {
 	t.Helper()
 	s := newSuite(h)
-	s.patience = time.Second
+	s.patience = patience
 	for _, c := range demanded() {
 		s.has[c] = !slices.Contains(h.Lacks, c)
 	}
@@ -105,7 +106,17 @@ func firstFailure(t *testing.T, h Harness) (caught, why string) {
 		}
 		return r.failed
 	}
-	for _, top := range topics() {
+	all := topics()
+	slices.SortStableFunc(all, func(a, b topic) int {
+		switch first {
+		case a.name:
+			return -1
+		case b.name:
+			return 1
+		}
+		return 0
+	})
+	for _, top := range all {
 		for _, c := range top.cases {
 			if try(top.name, c, NewClock()) {
 				return caught, why

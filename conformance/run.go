@@ -73,6 +73,7 @@ func topics() []topic {
 		{"order", orderCases()},
 		{"delay", delayCases()},
 		{"ack", ackCases()},
+		{"fencing", fencingCases()},
 		{"repeat", repeatCases()},
 		{"lease", leaseCases()},
 		{"stall", stallCases()},
@@ -149,9 +150,26 @@ func (s *suite) runCase(tb testing.TB, c testCase, clock *Clock) {
 			c.rule, limit, c.demands, buf[:runtime.Stack(buf, true)])
 	}
 	cancel()
-	k.waiters.Wait()
+	s.join(k)
 	if s.h.Check != nil && !tb.Failed() {
 		s.h.Check(tb, k.store)
+	}
+}
+
+// join waits for the case's own AwaitWake calls, whose context has ended.
+func (s *suite) join(k *kit) {
+	k.Helper()
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		k.waiters.Wait()
+	}()
+	patience := time.NewTimer(s.patience)
+	defer patience.Stop()
+	select {
+	case <-joined:
+	case <-patience.C:
+		k.Fatalf("Q15: AwaitWake did not return within %v of the end of its context", s.patience)
 	}
 }
 

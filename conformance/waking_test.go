@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stintmq/stint/core"
 )
@@ -23,20 +24,14 @@ type waking struct {
 
 // muffled makes a mutant that never tells of one kind of event; "" is none.
 func muffled(fault, kind string) mutant {
-	return mutant{fault, Harness{
-		New: func(_ testing.TB, clock core.Clock) core.Store {
-			if clock == nil {
-				clock = realClock{}
-			}
-			return &waking{modelStore: newModel(clock), muffled: kind, changed: make(chan struct{})}
-		},
-		Lacks: []Capability{CapInspector, CapTx, CapOpen, CapDedupe, CapRetain, CapSchedule},
-	}}
+	return mutant{fault, modelHarness(func(m *modelStore) core.Store {
+		return &waking{modelStore: m, muffled: kind, changed: make(chan struct{})}
+	}, CapAdmin, CapWake)}
 }
 
 // TestWaking: the model with a wake channel passes, so it is what is kept back that is caught.
 func TestWaking(t *testing.T) {
-	if caught, why := firstFailure(t, muffled("", "").harness); caught != "" {
+	if caught, why := firstFailure(t, muffled("", "").harness, "", 5*time.Second); caught != "" {
 		t.Errorf("fails %s:\n%s", caught, why)
 	}
 }
