@@ -59,6 +59,8 @@ func inspect(ctx context.Context, path string) error {
 	err = inspectSchema(ctx, db)
 	if litesql.Unreadable(err) {
 		err = &FileError{Path: path, Reason: "it is damaged", Err: err}
+	} else if err != nil {
+		err = fmt.Errorf("stint: open %q: %w", path, err)
 	}
 	return errors.Join(err, db.Close())
 }
@@ -85,7 +87,7 @@ func checkMagic(path string) error {
 func inspectSchema(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return litesql.Fault(err)
+		return err
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was written
 	x := stdsql.In(tx)
@@ -95,9 +97,9 @@ func inspectSchema(ctx context.Context, db *sql.DB) error {
 		return nil // to be migrated
 	}
 	if err != nil {
-		return litesql.Fault(err)
+		return err
 	}
-	return litesql.Fault(litesql.Touch(ctx, x))
+	return litesql.Touch(ctx, x)
 }
 
 // migrate brings the schema up to date in one transaction.

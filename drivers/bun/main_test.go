@@ -2,6 +2,9 @@ package bunstore_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -14,7 +17,28 @@ import (
 	bunstore "github.com/stintmq/stint/drivers/bun"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// openHere makes the test binary a process that opens a store, enqueues one job and is gone.
+const openHere = "BUNSTORE_TEST_OPEN"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(openHere); path != "" {
+		if err := openAndEnqueue(path); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func openAndEnqueue(path string) error {
+	s, err := bunstore.OpenSQLite(path)
+	if err != nil {
+		return err
+	}
+	_, err = s.Enqueue(context.Background(), []core.EnqueueRequest{request("job")})
+	return errors.Join(err, s.Close())
+}
 
 // clock is a store's time in a test: it stands still until it is moved.
 type clock struct {

@@ -13,6 +13,7 @@ var invariants = []struct{ broken, query string }{
 	{"a job is not in exactly one of work and finished",
 		`select j.seq from stint_jobs j where (select count(*) from stint_work w where w.seq = j.seq) +
 			(select count(*) from stint_finished f where f.seq = j.seq) <> 1`},
+	{"a job without a lane", `select seq from stint_jobs where lane not in (select lane from stint_lanes)`},
 	{"work without a job", `select seq from stint_work where seq not in (select seq from stint_jobs)`},
 	{"a finished row without a job", `select seq from stint_finished where seq not in (select seq from stint_jobs)`},
 	{"a ledger without a job", `select seq from stint_runs where seq not in (select seq from stint_jobs)`},

@@ -27,16 +27,24 @@ const (
 		cross join stint_lanes l on l.lane = j.lane
 		cross join stint_work w on w.seq = j.seq`
 
-	sqlLease = `update stint_work set state = 3, fence = fence + 1, token = ?, until = ?, suspect_at = null,
-			claimed_at = ?, worker = ?, cancel = 0
-		where seq in (select value from json_each(?))`
+	// An update by list: every row of the select is there already. What a plain update does with
+	// "seq in (list)" depends on statistics, and those of a table with ten rows make it read all of a table that
+	// has a million by now; cross join has one order.
+	sqlLease = updateEach + `
+		on conflict (seq) do update set state = 3, fence = fence + 1, token = ?, until = ?, suspect_at = null,
+			claimed_at = ?, worker = ?, cancel = 0`
 
 	sqlUnderToken = `select ` + bodyColumns + `, ` + claimColumns + `, w.cancel, w.claimed_at
-		from stint_work w
+		from stint_work w indexed by stint_work_active
 		cross join stint_jobs j on j.seq = w.seq
 		cross join stint_lanes l on l.lane = j.lane
 		where w.state = 3 and w.token = ?`
 )
+
+// updateEach is the beginning of an upsert of the jobs in a JSON list; e.key is their position in it.
+const updateEach = `insert into stint_work (seq, lane, rank, state, place, run_at)
+		select w.seq, w.lane, w.rank, w.state, e.key, w.run_at
+		from json_each(?) e cross join stint_work w on w.seq = e.value where true`
 
 // never is later than every stored time.
 const never = math.MaxInt64
@@ -175,7 +183,7 @@ func (s *Session) lease(ctx context.Context, req core.ClaimRequest, jobs []core.
 		jobs[i].Fence++
 		jobs[i].ClaimedAt = moment(&s.now)
 	}
-	_, err := s.x.Exec(ctx, sqlLease, req.Token, s.now+int64(req.Lease/time.Microsecond), s.now, text(req.Worker), numbers(seqs))
+	_, err := s.x.Exec(ctx, sqlLease, numbers(seqs), req.Token, s.now+int64(req.Lease/time.Microsecond), s.now, text(req.Worker))
 	return err
 }
 

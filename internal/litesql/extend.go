@@ -12,8 +12,8 @@ const (
 	sqlHeld = `select w.seq, w.token, w.cancel from json_each(?) e
 		cross join stint_work w on w.seq = e.value where w.state = 3`
 
-	sqlExtend = `update stint_work set until = max(until, ?), suspect_at = null
-		where seq in (select value from json_each(?)) and state = 3`
+	sqlExtend = `update stint_work indexed by stint_work_active set until = max(until, ?), suspect_at = null
+		where state = 3 and seq in (select value from json_each(?))`
 )
 
 // Extend implements core.Store (Q5, Q7, Q21). Nothing is ever Busy here: whoever holds the write lock holds all

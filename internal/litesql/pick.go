@@ -14,8 +14,8 @@ const (
 	sqlDue = `select seq, run_at from stint_work
 		where lane = ? and state = 2 and run_at <= ? order by run_at, seq limit ?`
 
-	sqlJoin = `update stint_work set state = 1, place = ? + e.key
-		from json_each(?) e where stint_work.seq = e.value`
+	sqlJoin = updateEach + `
+		on conflict (seq) do update set state = 1, place = ? + excluded.place`
 
 	sqlNextDue = `select run_at from stint_work where lane = ? and state = 2 order by run_at limit 1`
 
@@ -143,7 +143,7 @@ func (p *picker) join(ctx context.Context, w *wanted) error {
 		for i, d := range jobs {
 			seqs[i] = d.seq
 		}
-		if _, err := p.s.x.Exec(ctx, sqlJoin, place, numbers(seqs)); err != nil {
+		if _, err := p.s.x.Exec(ctx, sqlJoin, numbers(seqs), place); err != nil {
 			return err
 		}
 	}

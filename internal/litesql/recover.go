@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	sqlSuspect = `update stint_work set suspect_at = ? where state = 3 and until <= ? and suspect_at is null`
+	sqlSuspect = `update stint_work indexed by stint_work_active set suspect_at = ?
+		where state = 3 and until <= ? and suspect_at is null`
 
 	sqlEnded = `select ` + standingColumns + `, j.id, l.name, l.queue, j.max_stalls
 		from stint_work w indexed by stint_work_active

@@ -51,6 +51,8 @@ const (
 	sqlSchemaTable = `select count(*) from sqlite_schema where type = 'table' and name = 'stint_schema'`
 	sqlSchema      = `select version, oldest from stint_schema order by version desc limit 1`
 	sqlNewSchema   = `create table if not exists stint_schema (version integer primary key, oldest integer not null) strict`
+	sqlStatTables  = `select name from sqlite_schema where name in ('sqlite_stat1', 'sqlite_stat4')`
+	sqlReloadStats = `analyze sqlite_schema` // analyses nothing: there is nothing in it
 	sqlApplied     = `insert into stint_schema values (?, ?)`
 )
 
@@ -85,8 +87,8 @@ func Migrate(ctx context.Context, x sqlexec.Executor) error {
 	if serves > Version {
 		return &SchemaError{Have: have, Want: Version}
 	}
-	if have >= Version {
-		return nil
+	if err := forgetStatistics(ctx, x); err != nil || have >= Version {
+		return err
 	}
 	if _, err := x.Exec(ctx, sqlNewSchema); err != nil {
 		return err
@@ -112,6 +114,34 @@ func Migrate(ctx context.Context, x sqlexec.Executor) error {
 		}
 	}
 	return nil
+}
+
+// forgetStatistics drops what an ANALYZE left about our tables. Of a queue that was nearly empty that day it says
+// that reading all of a table is as good as looking up one row, and SQLite then does so with a million rows,
+// in every join. Without statistics it takes the tables for large, and every plan is a search.
+func forgetStatistics(ctx context.Context, x sqlexec.Executor) error {
+	var tables []string
+	err := sqlexec.Each(ctx, x, func(r sqlexec.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		tables = append(tables, name)
+		return err
+	}, sqlStatTables)
+	if err != nil || len(tables) == 0 {
+		return err
+	}
+	var forgotten int64
+	for _, table := range tables {
+		n, err := x.Exec(ctx, "delete from "+table+" where tbl glob 'stint_*'")
+		if err != nil {
+			return err
+		}
+		forgotten += n
+	}
+	if forgotten > 0 {
+		_, err = x.Exec(ctx, sqlReloadStats)
+	}
+	return err
 }
 
 // Touch reads the first row of every table, so that a damaged file is found before it is written to.

@@ -47,7 +47,8 @@ const (
 			token = null, until = null, suspect_at = null, claimed_at = null, worker = null, cancel = 0
 		where seq = ?`
 
-	sqlGone = `delete from stint_work where seq in (select value from json_each(?))`
+	sqlGone = `delete from stint_work indexed by stint_work_active
+		where state = 3 and seq in (select value from json_each(?))`
 
 	sqlTrim = `delete from stint_runs where seq = ? and number <= ?`
 )
@@ -79,7 +80,8 @@ func (s *Session) standings(ctx context.Context, seqs []int64) (map[int64]*stand
 // changes gathers what a call does to pending jobs, so that it is written in a few statements.
 type changes struct {
 	s        *Session
-	ended    []int64
+	ended    []int64 // leases that ended their jobs
+	waited   []int64 // jobs that ended while they were pending
 	finished rows
 	runs     rows
 	trims    []*standing
@@ -108,7 +110,11 @@ func (c *changes) end(st *standing, state int64, e entry) error {
 		st.seq, st.lane, state, st.runAt, st.attempts, st.stalls, st.snoozes, st.runs, st.fence,
 		string(e.outcome), text(string(e.asked)), text(st.token), st.claimedAt, c.s.now, text(st.worker),
 		bytes(e.result), failure)
-	c.ended = append(c.ended, st.seq)
+	if st.state == active {
+		c.ended = append(c.ended, st.seq)
+	} else {
+		c.waited = append(c.waited, st.seq)
+	}
 	c.totals.add(st.lane, state, 1)
 	c.trim(st)
 	st.state = state
@@ -155,6 +161,11 @@ func (c *changes) exec(ctx context.Context) error {
 	x := c.s.x
 	if len(c.ended) > 0 {
 		if _, err := x.Exec(ctx, sqlGone, numbers(c.ended)); err != nil {
+			return err
+		}
+	}
+	for _, seq := range c.waited {
+		if _, err := x.Exec(ctx, sqlRemoveWork, seq); err != nil {
 			return err
 		}
 	}

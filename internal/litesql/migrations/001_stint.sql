@@ -24,7 +24,7 @@ create table stint_lanes (
 create table stint_jobs (
     seq            integer primary key,
     id             text unique,
-    lane           integer not null references stint_lanes (lane),
+    lane           integer not null,
     priority       integer not null,
     payload        blob,
     metadata       text,
@@ -66,7 +66,9 @@ create table stint_work (
 -- Jobs that stalled before stand apart: a claim takes one of them at most, and must not wade through the rest.
 create index stint_work_waiting on stint_work (lane, stalls > 0, rank, place) where state = 1;
 create index stint_work_delayed on stint_work (lane, run_at) where state = 2;
-create index stint_work_active on stint_work (until) where state = 3;
+-- The leases. Statements name this index (indexed by), so that they never read more than what is in flight,
+-- whatever statistics somebody's ANALYZE left of a day when the table was small.
+create index stint_work_active on stint_work (seq) where state = 3;
 
 -- What became of a job, which is its last ledger entry too. state: 5 completed, 6 failed, 7 cancelled.
 -- asked and token answer an ack that is repeated.

@@ -1,0 +1,85 @@
+package litesql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/sqlexec"
+)
+
+// TestStatementsAreKept: what workers and producers run is in Statements, and what is in it can be prepared.
+func TestStatementsAreKept(t *testing.T) {
+	db := database(t)
+	seen := map[string]int{}
+	everything(t, db, func(x sqlexec.Executor) sqlexec.Executor { return recorder{x, seen} })
+	for _, inv := range invariants {
+		delete(seen, inv.query)
+	}
+	for text := range seen {
+		require.Contains(t, Statements(), text)
+	}
+	for _, text := range slices.Concat(Statements(), Reading()) {
+		stmt, err := db.Prepare(text)
+		require.NoError(t, err, text)
+		require.NoError(t, stmt.Close())
+	}
+}
+
+// scansAllowed are the ways in which a plan may read all of something, because that something is small: a JSON
+// argument, the one counter, the paused queues, or the leases in flight.
+var scansAllowed = []string{"SCAN e ", "SCAN json_each", "SCAN stint_counter", "SCAN stint_paused",
+	"SCAN w USING INDEX stint_work_active", "SCAN stint_work USING INDEX stint_work_active", "SCAN CONSTANT ROW", fmt.Sprintf("SCAN %d-ROW VALUES", bulkRows)}
+
+// TestPlansSearch: no statement of a worker reads a table or an index of jobs from end to end, before and after
+// somebody analysed tables with next to nothing in them.
+func TestPlansSearch(t *testing.T) {
+	db := database(t)
+	search := func() {
+		t.Helper()
+		for _, text := range Statements() {
+			for _, step := range plan(t, db, text) {
+				if strings.HasPrefix(step, "SCAN ") {
+					require.True(t, slices.ContainsFunc(scansAllowed, func(ok string) bool { return strings.HasPrefix(step+" ", ok) }),
+						"%s\n%.300s", step, text)
+				}
+				require.NotContains(t, step, "AUTOMATIC", text)
+			}
+		}
+	}
+	search()
+	within(t, db, func(x sqlexec.Executor) {
+		_, err := NewSession(x, noon, core.Limits{}).Enqueue(context.Background(), []core.EnqueueRequest{request("", "a")})
+		require.NoError(t, err)
+	})
+	_, err := db.Exec("analyze")
+	require.NoError(t, err)
+	require.Contains(t, plan(t, db, sqlStanding), "SCAN w",
+		"SQLite no longer falls for it: forgetStatistics may go")
+	within(t, db, func(x sqlexec.Executor) { require.NoError(t, Migrate(context.Background(), x)) })
+	search()
+}
+
+func plan(t *testing.T, db *sql.DB, text string) (steps []string) {
+	t.Helper()
+	rows, err := db.Query("explain query plan "+text, make([]any, params(text))...)
+	require.NoError(t, err, text)
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
+		steps = append(steps, detail)
+	}
+	require.NoError(t, rows.Err())
+	require.NoError(t, rows.Close())
+	return steps
+}
+
+// params counts a text's placeholders; those with a number are counted too often, which does no harm.
+func params(text string) int { return strings.Count(text, "?") }
