@@ -90,7 +90,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintln(usage, "usage: quickstart [flags] [folder]\n\nMeasures every file in folder (default: the source of Go).")
+		_, _ = fmt.Fprintln(usage, "usage: quickstart [flags] [folder]\n\nMeasures every file in folder (default: the source of Go).")
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
 		return cfg, err

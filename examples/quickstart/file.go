@@ -59,8 +59,7 @@ func count(ctx context.Context, path string) (Stats, error) {
 
 // reason is err without the path, which the job knows already.
 func reason(err error) error {
-	var about *fs.PathError
-	if errors.As(err, &about) {
+	if about, ok := errors.AsType[*fs.PathError](err); ok {
 		return about.Err
 	}
 	return err

@@ -52,7 +52,7 @@ func enqueue(ctx context.Context, db database, cfg config, out *screen) error {
 	if err := sameFolder(ctx, db, cfg.folder); err != nil {
 		return err
 	}
-	known := 0
+	found, known := 0, 0
 	for batch := range batches(ctx, walk(cfg.folder, db.Owns, out), 500) {
 		results, err := measure.EnqueueMany(ctx, db, batch)
 		if err != nil {
@@ -66,8 +66,10 @@ func enqueue(ctx context.Context, db database, cfg config, out *screen) error {
 				known++
 			}
 		}
-		out.found(len(results), known)
+		found += len(results)
+		out.status("%s files found", grouped(found))
 	}
+	out.printf("%s files in %s, %s of them known from an earlier run", grouped(found), printable(cfg.folder), grouped(known))
 	return ctx.Err()
 }
 

@@ -52,7 +52,7 @@ func rate(n int64, d time.Duration) int64 {
 }
 
 // grouped is n with its thousands apart.
-func grouped(n int64) string {
+func grouped[N int | int64](n N) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}

@@ -20,8 +20,6 @@ type screen struct {
 
 	drawn int // width of the status on the line, 0: none
 	last  time.Time
-	files int // found so far
-	known int
 }
 
 func newScreen(f *os.File) *screen {
@@ -62,12 +60,6 @@ func (s *screen) end() {
 
 func (s *screen) line(text string) {
 	_, _ = io.WriteString(s.w, text) // a reader that is gone is no reason to stop working
-}
-
-// found tells of files that were enqueued, known of all those until now were known before.
-func (s *screen) found(files, known int) {
-	s.files, s.known = s.files+files, known
-	s.status("%s files found, %s of them known", grouped(int64(s.files)), grouped(int64(s.known)))
 }
 
 // printable keeps a file's odd name from drawing on the terminal.

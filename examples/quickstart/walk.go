@@ -15,17 +15,17 @@ import (
 // not followed; files that skip names are none of ours to read.
 func walk(folder string, skip func(path string) bool, out *screen) iter.Seq[File] {
 	return func(yield func(File) bool) {
-		_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error { // visit returns no errors of its own
+		// WalkDir returns what the function does, which is no error.
+		_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			within := ""
+			if err == nil {
+				within, err = filepath.Rel(folder, path)
+			}
 			if err != nil {
 				out.printf("left out: %s", printable(err.Error()))
 				return nil
 			}
 			if !entry.Type().IsRegular() || skip(path) {
-				return nil
-			}
-			within, err := filepath.Rel(folder, path)
-			if err != nil {
-				out.printf("left out: %s", printable(err.Error()))
 				return nil
 			}
 			if !yield(File{Folder: []byte(folder), Path: []byte(within)}) {

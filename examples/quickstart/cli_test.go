@@ -1,0 +1,43 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestExitCodes(t *testing.T) {
+	empty := folder(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"nothing to do", []string{"-store", "memory", empty}, 0, "0 files in"},
+		{"unknown store", []string{"-store", "postgres:dsn", empty}, exitUsage, `unknown -store "postgres:dsn": use memory or sqlite:PATH`},
+		{"store without path", []string{"-store", "sqlite:", empty}, exitUsage, "unknown -store"},
+		{"unknown flag", []string{"-frsh", empty}, exitUsage, "-frsh"},
+		{"two folders", []string{empty, empty}, exitUsage, "one folder at most"},
+		{"flag after the folder", []string{empty, "-fresh"}, exitUsage, "flags before it"},
+		{"no takers", []string{"-takers", "0", empty}, exitUsage, "at least 1"},
+		{"no such folder", []string{"-store", "memory", filepath.Join(empty, "nowhere")}, exitFailed, "no such file"},
+		{"a file", []string{"-store", "memory", "cli_test.go"}, exitFailed, "is no folder"},
+		{"no place for the file", []string{"-store", "sqlite:" + filepath.Join(empty, "no", "q.db"), empty}, exitFailed, "folder"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, output := runChild(t, c.args...)
+			require.Equal(t, c.code, code, output)
+			require.Contains(t, output, c.says)
+		})
+	}
+}
+
+func TestDefaultFolderIsGosSource(t *testing.T) {
+	cfg, err := parse(nil, t.Output())
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(cfg.folder, "fmt", "print.go"))
+	require.Equal(t, "sqlite:stint-quickstart.db", cfg.store)
+	require.Positive(t, cfg.takers)
+}
