@@ -76,3 +76,52 @@ func BenchmarkEnqueue(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReadNews is what somebody who waits costs, 50 times a second.
+func BenchmarkReadNews(b *testing.B) {
+	s := open(b)
+	enqueue(b, s, request("job"))
+	for b.Loop() {
+		if _, err := s.AwaitWake(context.Background(), nil, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPickup is the time from the start of an Enqueue to the end of the Claim of a worker that waited.
+func BenchmarkPickup(b *testing.B) {
+	for _, other := range []bool{false, true} {
+		name := map[bool]string{false: "same handle", true: "other handle"}[other]
+		b.Run(name, func(b *testing.B) {
+			ctx := context.Background()
+			worker := open(b)
+			producer := worker
+			if other {
+				producer = openAt(b, pathOf(b, worker))
+			}
+			ready, done := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(done)
+				for range ready {
+					since := claim(b, worker, 1, "job").Wake
+					done <- struct{}{}
+					if _, err := worker.AwaitWake(ctx, []string{"q"}, since); err != nil {
+						return
+					}
+					claim(b, worker, 1, "job")
+					done <- struct{}{}
+				}
+			}()
+			for b.Loop() {
+				b.StopTimer()
+				ready <- struct{}{}
+				<-done
+				b.StartTimer()
+				enqueue(b, producer, request("job"))
+				<-done
+			}
+			close(ready)
+			<-done
+		})
+	}
+}

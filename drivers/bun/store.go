@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -33,11 +32,9 @@ type Options struct {
 	Limits core.Limits
 	// Synchronous is SQLite's setting of that name, for OpenSQLite only (New takes what the *bun.DB has).
 	// "": "NORMAL": the file never breaks, and nothing is lost when the process dies; when the machine loses
-	// power, the last transactions may be. "FULL" keeps those as well, at about a fifth of the rate of single
-	// calls and two thirds of that of batches.
+	// power, the last transactions may be. "FULL" keeps those as well: with one job per call at about 40 % of
+	// the rate, with 100 at 75 %.
 	Synchronous string
-	// Logger tells of what the store works around; nil: nobody.
-	Logger *slog.Logger
 }
 
 func (o Options) validate() error {
@@ -81,9 +78,6 @@ var (
 
 // start prepares the statements and completes a store whose schema is there.
 func (s *Store) start(ctx context.Context) (*Store, error) {
-	if s.opts.Logger == nil {
-		s.opts.Logger = slog.New(slog.DiscardHandler)
-	}
 	s.end = make(chan struct{})
 	s.hub = newHub(s.news, s.end)
 	var err error

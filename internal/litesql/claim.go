@@ -62,7 +62,7 @@ func (s *Session) Claim(ctx context.Context, req core.ClaimRequest) (core.Claime
 	if err := req.Validate(); err != nil {
 		return core.Claimed{}, err
 	}
-	tick, err := s.Tick(ctx) // before the pick: news that came later wakes whoever waits with this token
+	tick, err := s.tick(ctx) // before the pick: news that came later wakes whoever waits with this token
 	if err != nil {
 		return core.Claimed{}, err
 	}

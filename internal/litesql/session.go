@@ -49,7 +49,7 @@ const (
 	sqlTick     = `select tick from stint_counter`
 	sqlTake     = `update stint_counter set tick = tick + ? returning tick`
 	sqlWake     = `insert into stint_wake (queue, at) values (?, ?) on conflict (queue) do update set at = excluded.at`
-	sqlNews     = `select queue, at from stint_wake where at > ? order by at`
+	sqlNews     = `select tick, queue, at from stint_counter left join stint_wake on at > ?`
 	sqlLockTake = `update stint_counter set tick = tick where one = 1`
 )
 
@@ -78,30 +78,26 @@ func (s *Session) flush(ctx context.Context) error {
 	return nil
 }
 
-// Tick is the moment that the next wake will be later than.
-func (s *Session) Tick(ctx context.Context) (int64, error) {
+// tick is the moment that the next wake will be later than.
+func (s *Session) tick(ctx context.Context) (int64, error) {
 	var tick int64
 	_, err := sqlexec.One(ctx, s.x, []any{&tick}, sqlTick)
 	return tick, err
 }
 
 // News returns what was woken after a tick, "" for cancel requests, and the moment up to which that is all.
-func (s *Session) News(ctx context.Context, after int64) (map[string]int64, int64, error) {
-	news := map[string]int64{}
-	tick, err := s.Tick(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
+func (s *Session) News(ctx context.Context, after int64) (last map[string]int64, tick int64, err error) {
+	last = map[string]int64{}
 	err = sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
-		var queue string
-		var at int64
-		if err := r.Scan(&queue, &at); err != nil {
+		var queue *string
+		var at *int64
+		if err := r.Scan(&tick, &queue, &at); err != nil || queue == nil {
 			return err
 		}
-		news[queue] = at
+		last[*queue] = *at
 		return nil
 	}, sqlNews, after)
-	return news, tick, err
+	return last, tick, err
 }
 
 // Lock takes SQLite's write lock where the transaction began without it: the first statement of a transaction

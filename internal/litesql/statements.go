@@ -19,5 +19,5 @@ func Statements() []string {
 
 // Reading are the texts of the readers worth keeping prepared.
 func Reading() []string {
-	return []string{sqlTick, sqlNews, sqlFindOwn, sqlFindID, sqlGet, sqlAttempts, sqlPaused}
+	return []string{sqlNews, sqlFindOwn, sqlFindID, sqlGet, sqlAttempts, sqlPaused}
 }
