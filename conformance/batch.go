@@ -21,9 +21,9 @@ func batchCases() []testCase {
 			demands: "a bad item carries its own error, and the others land"},
 		{rule: "Q11", name: "same-as-single", run: batchSameAsSingle, needs: []Capability{CapInspector},
 			demands: "a job enqueued in a batch is the job that a single enqueue makes, in every field"},
-		{rule: "Q11", name: "large", run: batchLarge, limit: 60 * time.Second, timeless: true,
+		{rule: "Q11", name: "large", run: batchLarge, limit: 60 * time.Second,
 			demands: "10,000 items are one call, in order, each stored once"},
-		{rule: "Q11", name: "large-payloads", run: batchLargePayloads, limit: 60 * time.Second, timeless: true,
+		{rule: "Q11", name: "large-payloads", run: batchLargePayloads, limit: 60 * time.Second,
 			demands: "a batch of many megabytes is one call"},
 	}
 }

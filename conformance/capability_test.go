@@ -30,6 +30,7 @@ func TestDetectHonest(t *testing.T) {
 		"switched off":      modelHarness(func(m *modelStore) core.Store { return switchedOff{m} }),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // mostly waits for what does not come
 			if log := detected(t, h); len(log) > 0 {
 				t.Errorf("complained of %q", log)
 			}
@@ -40,22 +41,28 @@ func TestDetectHonest(t *testing.T) {
 // TestDetectWrongLacks: absent and not declared fails, declared and present fails.
 func TestDetectWrongLacks(t *testing.T) {
 	for _, c := range demanded() {
-		full, bare := hookedHarness(func(*hooked) {}), modelHarness(func(m *modelStore) core.Store { return sixMethods{m} })
-		want := "is declared in Harness.Lacks and present"
-		if slices.Contains(full.Lacks, c) { // nobody has it yet: only its absence can be wrong
-			full.Lacks = slices.DeleteFunc(full.Lacks, func(l Capability) bool { return l == c })
-			want = "is absent and not declared"
-		} else {
-			full.Lacks = append(full.Lacks, c)
-		}
-		wantComplaint(t, "the full store", detected(t, full), c, want)
-
-		bare.Lacks = slices.DeleteFunc(bare.Lacks, func(l Capability) bool { return l == c })
-		wantComplaint(t, "the bare store", detected(t, bare), c, "is absent and not declared")
+		t.Run(string(c), func(t *testing.T) {
+			t.Parallel()
+			full, bare := hookedHarness(func(*hooked) {}), modelHarness(func(m *modelStore) core.Store { return sixMethods{m} })
+			want := "is declared in Harness.Lacks and present"
+			if slices.Contains(full.Lacks, c) { // nobody has it yet: only its absence can be wrong
+				full.Lacks = without(full.Lacks, c)
+				want = "is absent and not declared"
+			} else {
+				full.Lacks = append(full.Lacks, c)
+			}
+			wantComplaint(t, "the full store", detected(t, full), c, want)
+			bare.Lacks = without(bare.Lacks, c)
+			wantComplaint(t, "the bare store", detected(t, bare), c, "is absent and not declared")
+		})
 	}
 	unknown := hookedHarness(func(*hooked) {})
 	unknown.Lacks = append(unknown.Lacks, "speed")
 	wantComplaint(t, "the full store", detected(t, unknown), "speed", "none that is demanded")
+}
+
+func without(cs []Capability, c Capability) []Capability {
+	return slices.DeleteFunc(slices.Clone(cs), func(o Capability) bool { return o == c })
 }
 
 func wantComplaint(t *testing.T, store string, log []string, c Capability, want string) {

@@ -35,6 +35,7 @@ func TestMutants(t *testing.T) {
 	for _, g := range groups {
 		n += len(g.mutants)
 		t.Run(g.topic, func(t *testing.T) {
+			t.Parallel()
 			for _, m := range g.mutants {
 				// Impatience makes no difference to a store that never wakes.
 				caught, why := firstFailure(t, m.harness, g.topic, 300*time.Millisecond)
