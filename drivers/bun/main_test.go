@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,12 +16,19 @@ import (
 	bunstore "github.com/stintmq/stint/drivers/bun"
 )
 
-// openHere makes the test binary a process that opens a store, enqueues one job and is gone.
-const openHere = "BUNSTORE_TEST_OPEN"
+// These make the test binary another process, that works on the file which they name.
+const (
+	openHere  = "BUNSTORE_TEST_OPEN"  // enqueues one job and is gone
+	crashHere = "BUNSTORE_TEST_CRASH" // claims, says so, and works until it is killed
+)
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(openHere); path != "" {
-		if err := openAndEnqueue(path); err != nil {
+	for name, work := range map[string]func(string) error{openHere: openAndEnqueue, crashHere: workUntilKilled} {
+		path := os.Getenv(name)
+		if path == "" {
+			continue
+		}
+		if err := work(path); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -38,26 +44,6 @@ func openAndEnqueue(path string) error {
 	}
 	_, err = s.Enqueue(context.Background(), []core.EnqueueRequest{request("job")})
 	return errors.Join(err, s.Close())
-}
-
-// clock is a store's time in a test: it stands still until it is moved.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func newClock() *clock { return &clock{t: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
 }
 
 func open(t testing.TB, opts ...bunstore.Options) *bunstore.Store {

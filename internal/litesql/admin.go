@@ -2,6 +2,7 @@ package litesql
 
 import (
 	"context"
+	"errors"
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/sqlexec"
@@ -123,13 +124,10 @@ func (s *Session) Promote(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	state := core.StateDelayed
 	if fin != nil {
-		state = stateName(fin.state)
-	} else {
-		state = st.shown(s.now)
+		return &core.StateError{ID: id, State: stateName(fin.state), Op: "promote"}
 	}
-	if state != core.StateDelayed {
+	if state := st.shown(s.now); state != core.StateDelayed {
 		return &core.StateError{ID: id, State: state, Op: "promote"}
 	}
 	c := s.changes()
@@ -144,7 +142,7 @@ func (s *Session) Promote(ctx context.Context, id string) error {
 func (s *Session) Remove(ctx context.Context, id string) (bool, error) {
 	seq, st, fin, err := s.locate(ctx, id)
 	switch {
-	case err == core.ErrNotFound:
+	case errors.Is(err, core.ErrNotFound):
 		return false, nil
 	case err != nil:
 		return false, err
