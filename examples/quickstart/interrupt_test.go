@@ -16,11 +16,11 @@ import (
 func TestInterruptedItStopsCleanlyAndGoesOn(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
-			root := tree(t, 400)
+			root := tree(t, files(300))
 			store := "sqlite:" + filepath.Join(t.TempDir(), "q.db")
 			args := []string{"-store", store, "-takers", "4", root}
 			interrupt := func(p *os.Process) error { return p.Signal(sig) }
-			require.Equal(t, exitInterrupted, until(t, "done", 50, interrupt, args...))
+			require.Equal(t, exitInterrupted, until(t, "done", 20, interrupt, args...))
 
 			db, err := open(t.Context(), config{store: store}, quiet())
 			require.NoError(t, err)

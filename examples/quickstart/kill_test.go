@@ -54,11 +54,12 @@ func until(t *testing.T, of string, more int, act func(*os.Process) error, args 
 
 func TestKilledTenTimesEveryFileCountsOnce(t *testing.T) {
 	const kills = 10
-	root := tree(t, 2500)
+	n := files(2500)
+	root := tree(t, n)
 	store := "sqlite:" + filepath.Join(t.TempDir(), "q.db")
 	args := []string{"-store", store, "-takers", "8", root}
 	for i := range kills {
-		of, more := "done", rand.IntN(100)
+		of, more := "done", rand.IntN(n/25)
 		if i < 2 {
 			of, more = "files found", 0 // in the midst of enqueueing
 		}

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +67,15 @@ func runChild(t *testing.T, args ...string) (code int, output string) {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// files is n, or fewer under the race detector, which makes this SQLite (C turned into Go) thirty times slower.
+func files(n int) int {
+	info, _ := debug.ReadBuildInfo()
+	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return n * 2 / 5
+	}
+	return n
 }
 
 // tree makes a folder of n small files in some folders.

@@ -33,7 +33,7 @@ var oddNames = []string{
 
 func oddTree(t *testing.T) string {
 	t.Helper()
-	root := tree(t, 300)
+	root := tree(t, files(300))
 	for i, name := range oddNames {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
