@@ -14,7 +14,7 @@ import (
 	"github.com/stintmq/stint/internal/stdsql"
 )
 
-// FileError: the file can't be used, and was not touched.
+// FileError: the file can't be used. Where a look at it was enough to tell, nothing was written to it.
 type FileError struct {
 	Path, Reason string
 	Err          error // SQLite's, if it said so
