@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,6 +35,8 @@ func claimCases() []testCase {
 			demands: "at most one job that stalled before per want and call"},
 		{rule: "Q4", name: "zero-lease", run: claimZeroLease,
 			demands: "a lease of zero ends at once: a sweep may take it, and until then it is held"},
+		{rule: "Q4", name: "ended-context", run: claimEndedContext, timeless: true,
+			demands: "a call whose context has ended returns; what it says was surely not done was not done"},
 		{rule: "Q1", name: "one-state", run: claimOneState, needs: []Capability{CapInspector},
 			demands: "at every moment a job is in exactly one state"},
 	}
@@ -238,6 +242,33 @@ func claimPoison(k *kit) {
 		}
 	}
 	eq(k, "jobs claimed in the end", len(seen), 6)
+}
+
+func claimEndedContext(k *kit) {
+	k.addAll("a", "b")
+	h := k.takeID("a")
+	ctx, cancel := context.WithCancel(k.ctx)
+	cancel()
+	unsure := func(err error) bool { return err == nil || !errors.Is(err, core.ErrUnavailable) }
+	if _, err := k.store.Enqueue(ctx, []core.EnqueueRequest{request("c")}); !unsure(err) {
+		k.gone("c")
+	}
+	if _, err := k.store.Claim(ctx, core.ClaimRequest{Wants: wants(5), Token: core.NewToken(), Lease: theLease}); !unsure(err) {
+		k.takeID("b")
+	}
+	if _, err := k.store.RecoverStalled(ctx, core.RecoverRequest{}); !unsure(err) {
+		k.holds(h.lease)
+	}
+	_, _ = k.store.Extend(ctx, []core.Lease{h.lease}, time.Hour)
+	k.holds(h.lease)
+	res, err := k.store.Ack(ctx, []core.Ack{{Lease: h.lease, Outcome: core.OutcomeComplete}})
+	switch {
+	case err == nil && res[0].Err == nil:
+		eq(k, "state", res[0].State, core.StateCompleted)
+	case err != nil && !unsure(err):
+		k.holds(h.lease)
+	}
+	k.end(h, core.OutcomeComplete, core.StateCompleted) // the first, or a repeat
 }
 
 func claimZeroLease(k *kit) {

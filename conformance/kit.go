@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,7 +28,8 @@ type kit struct {
 	rule, demands string
 	clock         *Clock // nil: the store's own
 	ctx           context.Context
-	waiters       sync.WaitGroup
+	waiters       *sync.WaitGroup // the case's AwaitWake calls
+	over          *atomic.Bool    // the watchdog gave the case up: nobody listens any more
 
 	store core.Store
 	insp  core.Inspector // nil: lacking
@@ -48,14 +50,17 @@ func (k *kit) use(s core.Store) {
 // other returns a kit on a second handle of the same data.
 func (k *kit) other() *kit {
 	k.Helper()
-	o := &kit{TB: k.TB, suite: k.suite, rule: k.rule, demands: k.demands, clock: k.clock, ctx: k.ctx}
+	o := *k
 	o.use(k.suite.h.Open(k.TB, k.store, coreClock(k.clock)))
-	return o
+	return &o
 }
 
 // failf ends the case.
 func (k *kit) failf(format string, args ...any) {
 	k.Helper()
+	if k.over.Load() {
+		runtime.Goexit() // a report now would panic: the test has ended
+	}
 	k.Errorf(k.rule+": "+format+"\n\tdemands: "+k.demands, args...)
 	runtime.Goexit()
 }

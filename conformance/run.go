@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,14 +129,17 @@ func (s *suite) runCase(tb testing.TB, c testCase, clock *Clock) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	k := &kit{TB: tb, suite: s, rule: c.rule, demands: c.demands, clock: clock, ctx: ctx}
+	k := &kit{
+		TB: tb, suite: s, rule: c.rule, demands: c.demands, clock: clock, ctx: ctx,
+		waiters: &sync.WaitGroup{}, over: &atomic.Bool{},
+	}
 	k.use(s.h.New(tb, coreClock(clock)))
 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() {
-			if v := recover(); v != nil {
+			if v := recover(); v != nil && !k.over.Load() {
 				tb.Errorf("%s: panic: %v\n%s", c.rule, v, debug.Stack())
 			}
 		}()
@@ -145,6 +150,7 @@ func (s *suite) runCase(tb testing.TB, c testCase, clock *Clock) {
 	select {
 	case <-done:
 	case <-hang.C:
+		k.over.Store(true)
 		buf := make([]byte, 1<<16)
 		tb.Fatalf("%s: not done after %v and deaf to its context\n\tdemands: %s\n%s",
 			c.rule, limit, c.demands, buf[:runtime.Stack(buf, true)])

@@ -295,6 +295,7 @@ func wakeStream(k *kit) {
 	defer patience.Stop()
 	for i := range n {
 		id := k.add(fmt.Sprintf("s%d", i))
+		patience.Reset(k.suite.patience)
 		select {
 		case g := <-got:
 			eq(k, "job of the stream", g, id)
