@@ -9,25 +9,29 @@ import (
 	"io"
 )
 
-// encode is the file's content, jobs in the order of their insertion. JSON, not gob: gob drops an empty slice, and
-// an empty result is not none (Q9).
-func (st *state) encode() ([]byte, error) {
-	head := st.header
-	head.Count = len(st.jobs)
-	data, err := json.Marshal(head)
+// encode returns the lines of the file, jobs in the order of their insertion, and whether any job changed since the
+// last time. JSON, not gob: gob drops an empty slice, and an empty result is not none (Q9).
+func (st *state) encode() (lines [][]byte, changed bool, err error) {
+	head, err := line(header{Format: format, Seq: st.Seq, Count: len(st.jobs)})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	out := append(data, '\n')
+	lines = append(lines, head)
 	for _, j := range st.list(func(*job) bool { return true }, byInsertion) {
 		if j.line == nil {
-			if j.line, err = json.Marshal(j); err != nil {
-				return nil, fmt.Errorf("job %q: %w", j.ID, err)
+			changed = true
+			if j.line, err = line(j); err != nil {
+				return nil, false, fmt.Errorf("job %q: %w", j.ID, err)
 			}
 		}
-		out = append(append(out, j.line...), '\n')
+		lines = append(lines, j.line)
 	}
-	return out, nil
+	return lines, changed, nil
+}
+
+func line(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	return append(data, '\n'), err
 }
 
 // decode refuses what encode did not write.

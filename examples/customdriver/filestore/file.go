@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,26 +30,27 @@ type file struct {
 	sync bool
 }
 
-// load returns what the file holds, once it is known to be whole.
-func (f *file) load() ([]byte, error) {
+// load reads the file; none is a queue without jobs.
+func (f *file) load() (*state, error) {
 	data, err := os.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return newState().encode()
+		return newState(), nil
 	}
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	if _, err := decode(data); err != nil {
+	st, err := decode(data)
+	if err != nil {
 		return nil, &DamagedError{Path: f.path, Err: err}
 	}
-	return data, nil
+	return st, nil
 }
 
-// replace writes the file anew in one step: a crash leaves the old one or the new one. An error that wraps ErrUnavailable
-// means the old one, and ErrUnknown the new one unless the power fails now.
-func (f *file) replace(data []byte) error {
+// replace writes the file anew in one step: a crash leaves the old one or the new one. An error that wraps
+// ErrUnavailable means the old one, and ErrUnknown the new one unless the power fails now.
+func (f *file) replace(lines [][]byte) error {
 	temp := f.path + ".tmp" // one name is enough: the lock is ours
-	err := f.write(temp, data)
+	err := f.write(temp, lines)
 	if err == nil {
 		err = os.Rename(temp, f.path)
 	}
@@ -61,16 +63,20 @@ func (f *file) replace(data []byte) error {
 	return nil
 }
 
-func (f *file) write(path string, data []byte) error {
-	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+func (f *file) write(path string, lines [][]byte) error {
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(data)
-	if err == nil && f.sync {
-		err = w.Sync()
+	buffered := bufio.NewWriterSize(out, 64<<10)
+	for _, line := range lines {
+		_, _ = buffered.Write(line) // Flush answers for all
 	}
-	return errors.Join(err, w.Close())
+	err = buffered.Flush()
+	if err == nil && f.sync {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
 }
 
 // syncDir makes the rename itself durable.

@@ -43,7 +43,7 @@ type entry struct {
 	State core.State
 }
 
-func newState() *state { return &state{header: header{Format: format}, jobs: map[string]*job{}} }
+func newState() *state { return &state{jobs: map[string]*job{}} }
 
 func (st *state) next() int64 {
 	st.Seq++

@@ -8,7 +8,6 @@
 package filestore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +32,7 @@ type Store struct {
 
 	turn   chan struct{} // whoever fills its one place may touch what is below; unlike a mutex it heeds a ctx
 	ack    chan struct{} // hands the turn to an ack that waits, past all others
-	data   []byte        // what the file holds
-	state  *state        // data, decoded; nil: not yet
+	state  *state        // what the file holds; nil: to be read again
 	wakes  wakes
 	closed bool
 }
@@ -56,7 +54,7 @@ func Open(path string, opts Options) (*Store, error) {
 		opts: opts, lock: lock, file: file{path: path, sync: !opts.NoSync},
 		turn: make(chan struct{}, 1), ack: make(chan struct{}), wakes: newWakes(),
 	}
-	if s.data, err = s.file.load(); err != nil {
+	if s.state, err = s.file.load(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return s, nil
@@ -97,7 +95,7 @@ func (s *Store) updateFirst(ctx context.Context, f func(st *state, now time.Time
 
 func (s *Store) change(f func(st *state, now time.Time) (woken []string)) error {
 	if s.state == nil {
-		st, err := decode(s.data)
+		st, err := s.file.load()
 		if err != nil {
 			return unavailable(err)
 		}
@@ -106,27 +104,25 @@ func (s *Store) change(f func(st *state, now time.Time) (woken []string)) error 
 	woken := f(s.state, s.now())
 	err := s.save()
 	if errors.Is(err, core.ErrUnavailable) {
-		s.state = nil // the next call starts from what is saved
+		s.state = nil
 		return err
 	}
-	s.wakes.raise(woken...)
+	if len(woken) > 0 {
+		s.wakes.raise(woken...)
+	}
 	return err
 }
 
-// save writes the state to the file, unless it is there already.
+// save writes the state to the file if it changed.
 func (s *Store) save() error {
-	data, err := s.state.encode()
+	lines, changed, err := s.state.encode()
 	if err != nil {
 		return unavailable(err)
 	}
-	if bytes.Equal(data, s.data) {
+	if !changed {
 		return nil
 	}
-	err = s.file.replace(data)
-	if !errors.Is(err, core.ErrUnavailable) {
-		s.data = data
-	}
-	return err
+	return s.file.replace(lines)
 }
 
 // enter waits for the caller's turn, in line or, with a channel that hands it over, past the line.
