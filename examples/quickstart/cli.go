@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 )
@@ -21,6 +20,10 @@ const (
 	exitUsage       = 2
 	exitInterrupted = 130 // as shells say it
 )
+
+// defaultTakers are more than there are processors: most of them wait for their turn to write, and the more of
+// them wait, the more jobs the worker's own calls claim and settle at once.
+const defaultTakers = 16
 
 // config is what the command line asks for.
 type config struct {
@@ -53,12 +56,12 @@ func launch(cfg config, out *screen) error {
 	err := run(ctx, cfg, out)
 	out.end()
 	if ctx.Err() != nil && err != nil {
-		return errInterrupted
+		return fmt.Errorf("%w; start it again and it goes on from here (%w)", errInterrupted, err)
 	}
 	return err
 }
 
-var errInterrupted = errors.New("interrupted; start it again and it goes on from here")
+var errInterrupted = errors.New("interrupted")
 
 // usageError is a command line that makes no sense.
 type usageError struct{ error }
@@ -84,7 +87,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // errors are main's to print, once
 	flags.StringVar(&cfg.store, "store", "sqlite:stint-quickstart.db", "where the jobs live: memory or sqlite:PATH")
-	flags.IntVar(&cfg.takers, "takers", 2*runtime.GOMAXPROCS(0), "files measured at once")
+	flags.IntVar(&cfg.takers, "takers", defaultTakers, "files measured at once")
 	flags.BoolVar(&cfg.fresh, "fresh", false, "start over: first delete the file of -store")
 	verbose := flags.Bool("v", false, "log what the worker does to stderr")
 	err := flags.Parse(args)

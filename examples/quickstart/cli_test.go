@@ -2,7 +2,9 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -40,4 +42,23 @@ func TestDefaultFolderIsGosSource(t *testing.T) {
 	require.FileExists(t, filepath.Join(cfg.folder, "fmt", "print.go"))
 	require.Equal(t, "sqlite:stint-quickstart.db", cfg.store)
 	require.Positive(t, cfg.takers)
+}
+
+func TestStatusIsRedrawnOnATerminalOnly(t *testing.T) {
+	var text strings.Builder
+	out := &screen{w: &text, live: true}
+	out.status("%d of 12", 10)
+	out.status("%d of 12", 9)
+	out.printf("stays")
+	out.status("last")
+	out.end()
+	require.Equal(t, "\r10 of 12\r9 of 12 \rstays  \n\rlast\n", text.String())
+
+	text.Reset()
+	out = &screen{w: &text, every: time.Hour}
+	out.status("first")
+	out.status("too soon")
+	out.printf("stays")
+	out.end()
+	require.Equal(t, "first\nstays\n", text.String())
 }

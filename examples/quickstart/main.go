@@ -70,7 +70,7 @@ func enqueue(ctx context.Context, db database, cfg config, out *screen) error {
 		out.status("%s files found", grouped(found))
 	}
 	out.printf("%s files in %s, %s of them known from an earlier run", grouped(found), printable(cfg.folder), grouped(known))
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // work runs the jobs until none is left, or until ctx ends. It returns how many files this process measured.
@@ -116,5 +116,5 @@ func work(ctx context.Context, db database, cfg config, out *screen) (int64, err
 		watched <- watch(working, db, &tally, out)
 	}()
 	err = w.Run(working)
-	return tally.done.Load(), errors.Join(err, <-watched, ctx.Err())
+	return tally.done.Load(), errors.Join(err, <-watched, context.Cause(ctx))
 }

@@ -30,17 +30,21 @@ func newScreen(f *os.File) *screen {
 	}
 }
 
-// printf prints a line that stays.
+// printf prints a line that stays, in the place of the status.
 func (s *screen) printf(format string, args ...any) {
-	s.end()
-	s.line(fmt.Sprintf(format, args...) + "\n")
+	text := fmt.Sprintf(format, args...)
+	if s.drawn > 0 {
+		text = s.over(text)
+		s.drawn = 0
+	}
+	s.line(text + "\n")
 }
 
 // status replaces the status before.
 func (s *screen) status(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if s.live {
-		s.line("\r" + text + strings.Repeat(" ", max(0, s.drawn-len(text))))
+		s.line(s.over(text))
 		s.drawn = len(text)
 		return
 	}
@@ -48,6 +52,11 @@ func (s *screen) status(format string, args ...any) {
 		s.last = now
 		s.line(text + "\n")
 	}
+}
+
+// over is text that covers all of the status on the line.
+func (s *screen) over(text string) string {
+	return "\r" + text + strings.Repeat(" ", max(0, s.drawn-len(text)))
 }
 
 // end leaves the status where it is and goes on below.
