@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,30 @@ func TestModel(t *testing.T) {
 // TestSixMethods: a store of the six methods alone is worth running.
 func TestSixMethods(t *testing.T) {
 	Run(t, modelHarness(func(m *modelStore) core.Store { return sixMethods{m} }))
+}
+
+// TestModelAlone: the state machine finds most faults without the other cases.
+func TestModelAlone(t *testing.T) {
+	tried, caught := 0, 0
+	for _, m := range slices.Concat(claimMutants(), ackMutants(), leaseMutants()) {
+		s := newSuite(m.harness)
+		for _, c := range demanded() {
+			s.has[c] = !slices.Contains(m.harness.Lacks, c)
+		}
+		if !s.has[CapInspector] {
+			continue // it sees too little
+		}
+		tried++
+		if record(t, func(tb testing.TB) { s.runCase(tb, modelCases()[0], NewClock()) }).failed {
+			caught++
+		} else {
+			t.Logf("not caught: %s", m.fault)
+		}
+	}
+	t.Logf("caught %d of %d", caught, tried)
+	if caught < tried*6/10 {
+		t.Errorf("the state machine caught only %d of %d broken stores", caught, tried)
+	}
 }
 
 // sixMethods hides everything but core.Store.
