@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -27,6 +28,28 @@ func TestTheGuideQuotesTheCode(t *testing.T) {
 		if path, code := b[1], b[2]; !strings.Contains(read(t, path), code) {
 			t.Errorf("%s quotes what is not in %s:\n%s", guide, path, code)
 		}
+	}
+}
+
+// The failure that the guide reads with a newcomer is the one that the skeleton gets.
+func TestTheGuideQuotesTheSkeletonsFailure(t *testing.T) {
+	const file = "conformance/enqueue.go"
+	read(t, file) // go test would not rerun this for what another go test reads
+	read(t, "examples/customdriver/skeleton/skeleton.go")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "skeleton", "./skeleton",
+		"-run", "TestConformance/^enqueue$/^claimable$")
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Fatal("the skeleton passed")
+	}
+	_, failure, _ := strings.Cut(string(out), "claimable (")
+	_, failure, found := strings.Cut(failure, "\n") // the rest of its line
+	if !found {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lines := strings.SplitN(failure, "\n", 3)
+	if want := strings.Join(lines[:2], "\n"); !strings.Contains(read(t, "docs/writing-a-driver.md"), want) {
+		t.Errorf("the guide does not show\n%s", want)
 	}
 }
 

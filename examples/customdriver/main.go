@@ -112,14 +112,14 @@ func send(ctx context.Context, out io.Writer, to string, midway func()) error {
 	if r, ok := core.Current(ctx); ok && r.Fence > 1 {
 		again = fmt.Sprintf(" (start %d)", r.Fence)
 	}
-	fmt.Fprintf(out, "  to %s%s ... ", to, again)
+	_, _ = fmt.Fprintf(out, "  to %s%s ... ", to, again)
 	select {
 	case <-time.After(postage):
 	case <-ctx.Done():
-		fmt.Fprintln(out, "stopped")
+		_, _ = fmt.Fprintln(out, "stopped")
 		return ctx.Err()
 	}
 	midway()
-	fmt.Fprintln(out, "sent")
+	_, _ = fmt.Fprintln(out, "sent")
 	return nil
 }
