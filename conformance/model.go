@@ -41,6 +41,7 @@ func modelRun(k *kit) {
 			"ack again": r.ack, // twice as likely
 			"extend":    r.extend,
 			"sweep":     r.sweep,
+			"sweep too": r.sweep,
 			"advance":   r.advance,
 		}
 		if k.suite.has[CapAdmin] {
