@@ -142,8 +142,9 @@ type Migrator interface {
 // TxView is a store seen from inside a transaction of the caller's: what it does happens by commit or not at all.
 type TxView interface {
 	Enqueuer
-	// Complete ends a lease with OutcomeComplete. ErrLeaseLost and ErrNotFound as in Ack; the transaction stays
-	// the caller's to roll back (Q14). Handlers use Job.Complete.
+	// Complete ends a lease with OutcomeComplete. ErrLeaseLost and ErrNotFound as in Ack, but a Complete that is
+	// repeated answers ErrLeaseLost, so that what else the transaction writes is not written twice. The
+	// transaction stays the caller's to roll back (Q14). Handlers use Job.Complete.
 	Complete(ctx context.Context, l Lease, result []byte) error
 }
 

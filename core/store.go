@@ -26,7 +26,8 @@ type Store interface {
 	// ascending within each queue (Q2, Q4).
 	//
 	//   - Only jobs whose queue and name a Want names, at most Limit per Want and at most
-	//     MaxClaimBytes of payload per call, but one job at least. Nothing from a paused queue.
+	//     MaxClaimBytes of payload per call, but one job at least; the cap ends the call, later Wants
+	//     included. Nothing from a paused queue.
 	//   - Each is active under req.Token until now + req.Lease, with ClaimedAt = now and Fence + 1.
 	//     The claim is durable when it returns, and no other live lease on the job exists.
 	//   - Delayed jobs that are due count as waiting: they join before the pick, earliest first, and draw a
@@ -48,7 +49,8 @@ type Store interface {
 	// Ack ends leases; answers are positional (Q5, Q6). A lease that is not current gets ErrLeaseLost, an
 	// unknown id ErrNotFound, and nothing changes. Repeating an Ack with the same (id, token, outcome)
 	// answers what it answered, as long as the ledger entry lives; a repeated Release or Snooze, which write
-	// none, may answer ErrLeaseLost. One call may carry several tokens of one job, in any order.
+	// none, may answer ErrLeaseLost. One call may carry several tokens of one job, in any order. A Retry that
+	// lands as cancelled, since a cancel was pending, leaves no Failure.
 	Ack(ctx context.Context, acks []Ack) ([]AckResult, error)
 
 	// RecoverStalled takes back leases that ended (until <= now), in two steps: a lease first seen ended is
@@ -141,7 +143,8 @@ type Claimed struct {
 	Wake WakeToken
 }
 
-// Lease names one claim of one job. Ref may be 0: the store then finds the job by its id.
+// Lease names one claim of one job. Ref may be 0: the store then finds the job by its id. If they disagree, since
+// the job was removed and its id came back with another, the id counts.
 type Lease struct {
 	ID, Token string
 	Ref       int64
