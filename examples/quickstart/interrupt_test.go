@@ -14,6 +14,7 @@ import (
 )
 
 func TestInterruptedItStopsCleanlyAndGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
 			root := tree(t, files(300))

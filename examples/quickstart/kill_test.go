@@ -53,6 +53,7 @@ func until(t *testing.T, of string, more int, act func(*os.Process) error, args 
 }
 
 func TestKilledTenTimesEveryFileCountsOnce(t *testing.T) {
+	t.Parallel() // it spends seconds waiting for leases to end
 	const kills = 10
 	n := files(2500)
 	root := tree(t, n)

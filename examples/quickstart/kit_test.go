@@ -73,7 +73,7 @@ func runChild(t *testing.T, args ...string) (code int, output string) {
 func files(n int) int {
 	info, _ := debug.ReadBuildInfo()
 	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		return n * 2 / 5
+		return n / 4
 	}
 	return n
 }
