@@ -8,7 +8,6 @@ import (
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/litesql"
-	"github.com/stintmq/stint/internal/stdsql"
 )
 
 // WithTx implements core.TxStore: what the view does happens when the caller commits tx, or not at all (Q14).
@@ -51,7 +50,7 @@ func (v txView) run(ctx context.Context, op func(context.Context, *session) erro
 		return err
 	}
 	defer v.s.calls.Done()
-	x := stdsql.In(v.tx.Tx)
+	x := v.s.kept.In(v.tx.Tx)
 	// First of all the lock, lest a read of ours is what makes a later write fail.
 	if err := litesql.Lock(ctx, x); err != nil {
 		return txFault(ctx, err)

@@ -2,12 +2,15 @@ package bunstore_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/sqlitedialect"
 
 	"github.com/stintmq/stint/core"
 )
@@ -107,4 +110,30 @@ func TestTxThatIsNone(t *testing.T) {
 	var invalid *core.InvalidError
 	_, err := open(t).WithTx(bun.Tx{}).Enqueue(context.Background(), nil)
 	require.ErrorAs(t, err, &invalid)
+}
+
+// TestTxOfAnotherHandle: WithTx serves transactions of any *bun.DB on the same file, whose statements are not the
+// store's own (Q14).
+func TestTxOfAnotherHandle(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s := openAt(t, path)
+	raw, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	require.NoError(t, err)
+	other := bun.NewDB(raw, sqlitedialect.New())
+	t.Cleanup(func() { require.NoError(t, other.Close()) })
+	for range 2 {
+		require.NoError(t, other.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
+			res, err := s.WithTx(tx).Enqueue(ctx, []core.EnqueueRequest{request("ship")})
+			return errors.Join(err, res[0].Err)
+		}))
+	}
+	token := core.NewToken()
+	got, err := s.Claim(t.Context(), core.ClaimRequest{Token: token, Lease: time.Minute,
+		Wants: []core.Want{{Queue: "q", Names: []string{"ship"}, Limit: 1}}})
+	require.NoError(t, err)
+	lease := core.Lease{ID: got.Jobs[0].ID, Ref: got.Jobs[0].Ref, Token: token}
+	require.NoError(t, other.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
+		return s.WithTx(tx).Complete(ctx, lease, nil)
+	}))
+	checkInvariants(t, s)
 }

@@ -40,7 +40,7 @@ func (k *Kept) Close() error {
 	return err
 }
 
-// In is an executor inside tx, which belongs to the same *sql.DB. Texts that are kept are not parsed again.
+// In is an executor inside tx. Texts that are kept are not parsed again, unless tx is of another *sql.DB.
 func (k *Kept) In(tx *sql.Tx) sqlexec.Executor { return executor{tx, k.stmts} }
 
 // In is an executor inside any transaction.
@@ -96,10 +96,11 @@ type executor struct {
 
 func (e executor) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	var res sql.Result
-	var err error
+	err := errForeign
 	if stmt, ok := e.kept[query]; ok {
 		res, err = e.tx.StmtContext(ctx, stmt).ExecContext(ctx, args...)
-	} else {
+	}
+	if foreign(err) {
 		res, err = e.tx.ExecContext(ctx, query, args...)
 	}
 	if err != nil {
@@ -110,10 +111,11 @@ func (e executor) Exec(ctx context.Context, query string, args ...any) (int64, e
 
 func (e executor) Query(ctx context.Context, query string, args ...any) (sqlexec.Rows, error) {
 	var rows *sql.Rows
-	var err error
+	err := errForeign
 	if stmt, ok := e.kept[query]; ok {
 		rows, err = e.tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
-	} else {
+	}
+	if foreign(err) {
 		rows, err = e.tx.QueryContext(ctx, query, args...)
 	}
 	if err != nil {
@@ -121,3 +123,9 @@ func (e executor) Query(ctx context.Context, query string, args ...any) (sqlexec
 	}
 	return rows, nil
 }
+
+// errForeign is what database/sql says of a statement that was prepared on another *sql.DB, before it sends
+// anything. It has no value for it, and no way to ask beforehand.
+var errForeign = errors.New("sql: Tx.Stmt: statement from different database used")
+
+func foreign(err error) bool { return err != nil && err.Error() == errForeign.Error() }
