@@ -15,7 +15,7 @@ type run struct {
 	lease   Lease
 	handler *handler
 
-	ctx    context.Context //nolint:containedctx // the handler's context lives exactly as long as the run
+	ctx    runContext // the handler's, as long as the run
 	cancel context.CancelCauseFunc
 
 	deadline   time.Time   // end of the lease by our own clock; owned by the heartbeat
@@ -25,6 +25,19 @@ type run struct {
 	acking     atomic.Bool // its outcome is on its way to the store, which decides from here on
 }
 
+// runContext is a run's context. It answers for the run itself, which saves a context per run.
+type runContext struct {
+	context.Context
+	run *run
+}
+
+func (c *runContext) Value(key any) any {
+	if key == (runKey{}) {
+		return c.run
+	}
+	return c.Context.Value(key)
+}
+
 // newRuns makes a run for each job of a claim.
 func newRuns(base context.Context, jobs []Record, token string, deadline time.Time, handlers map[string]*handler) []run {
 	runs := make([]run, len(jobs))
@@ -32,7 +45,8 @@ func newRuns(base context.Context, jobs []Record, token string, deadline time.Ti
 		r, rec := &runs[i], &jobs[i]
 		r.rec, r.handler, r.deadline = rec, handlers[rec.Name], deadline
 		r.lease = Lease{ID: rec.ID, Token: token, Ref: rec.Ref}
-		r.ctx, r.cancel = context.WithCancelCause(context.WithValue(base, runKey{}, r))
+		r.ctx.run = r
+		r.ctx.Context, r.cancel = context.WithCancelCause(base)
 	}
 	return runs
 }
@@ -85,7 +99,7 @@ func (e *encodeError) Unwrap() error { return e.err }
 
 // invoke runs the handler. A panic becomes a *crash; runtime.Goexit passes through.
 func (r *run) invoke() (result []byte, cause, err error) {
-	ctx := r.ctx
+	var ctx context.Context = &r.ctx
 	if r.rec.Timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, r.rec.Timeout, ErrTimeout)

@@ -91,12 +91,14 @@ func (s *settler) idle() {
 }
 
 func (s *settler) flush(ctx context.Context) {
+	var use scratch
 	for {
-		batch, ok := s.take(ctx)
+		batch, ok := s.take(ctx, &use)
 		if !ok {
 			return
 		}
-		s.send(ctx, batch)
+		s.send(ctx, batch, &use)
+		clear(batch)
 		s.mu.Lock()
 		s.flying -= len(batch)
 		if s.closed || s.idlers > 0 {
@@ -106,15 +108,22 @@ func (s *settler) flush(ctx context.Context) {
 	}
 }
 
+// scratch is what a flusher uses anew for each batch.
+type scratch struct {
+	batch []settling
+	acks  []Ack
+	seen  map[string]struct{}
+}
+
 // take waits for entries and returns the next batch: each job at most once, later ones stay for the next.
-func (s *settler) take(ctx context.Context) ([]settling, bool) {
+func (s *settler) take(ctx context.Context, use *scratch) ([]settling, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
 		if ctx.Err() != nil {
 			return nil, false
 		}
-		batch, wait := s.pick(time.Now())
+		batch, wait := s.pick(time.Now(), use)
 		if len(batch) > 0 {
 			s.flying += len(batch)
 			s.room.Broadcast()
@@ -136,12 +145,15 @@ func (s *settler) take(ctx context.Context) ([]settling, bool) {
 }
 
 // pick removes a batch from the queue. wait: when the earliest entry that has to wait is due; 0: there is none.
-func (s *settler) pick(now time.Time) (batch []settling, wait time.Duration) {
+func (s *settler) pick(now time.Time, use *scratch) (batch []settling, wait time.Duration) {
 	if len(s.queue) == 0 {
 		return nil, 0
 	}
-	batch = make([]settling, 0, min(len(s.queue), ackBatch))
-	seen := make(map[string]struct{}, min(len(s.queue), ackBatch))
+	if use.seen == nil {
+		use.seen = make(map[string]struct{}, ackBatch)
+	}
+	clear(use.seen)
+	batch = use.batch[:0]
 	size := 0
 	rest := s.queue[:0]
 	for i, e := range s.queue {
@@ -149,14 +161,14 @@ func (s *settler) pick(now time.Time) (batch []settling, wait time.Duration) {
 			rest = append(rest, s.queue[i:]...)
 			break
 		}
-		_, twice := seen[e.ack.Lease.ID]
+		_, twice := use.seen[e.ack.Lease.ID]
 		full := len(batch) > 0 && size+len(e.ack.Result) > ackBytes
 		if d := e.notUntil.Sub(now); d > 0 {
 			if wait == 0 || d < wait {
 				wait = d
 			}
 		} else if !twice && !full {
-			seen[e.ack.Lease.ID] = struct{}{}
+			use.seen[e.ack.Lease.ID] = struct{}{}
 			size += len(e.ack.Result)
 			batch = append(batch, e)
 			continue
@@ -164,19 +176,21 @@ func (s *settler) pick(now time.Time) (batch []settling, wait time.Duration) {
 		rest = append(rest, e)
 	}
 	clear(s.queue[len(rest):])
-	s.queue = rest
+	s.queue, use.batch = rest, batch
 	return batch, wait
 }
 
 // send offers a batch until the store answers.
-func (s *settler) send(ctx context.Context, batch []settling) {
+func (s *settler) send(ctx context.Context, batch []settling, use *scratch) {
 	if batch = s.verify(ctx, batch); len(batch) == 0 {
 		return
 	}
-	acks := make([]Ack, len(batch))
-	for i, e := range batch {
-		acks[i] = e.ack
+	acks := use.acks[:0]
+	for i := range batch {
+		acks = append(acks, batch[i].ack)
 	}
+	use.acks = acks
+	defer clear(acks)
 	for pause := newPause(ackRetryMin, ackRetryMax); ; {
 		results, err := s.ack(ctx, acks)
 		if err == nil {
@@ -191,8 +205,8 @@ func (s *settler) send(ctx context.Context, batch []settling) {
 				s.settled(batch[0], AckResult{Err: err})
 				return
 			}
-			s.send(ctx, batch[:len(batch)/2])
-			s.send(ctx, batch[len(batch)/2:])
+			s.send(ctx, batch[:len(batch)/2], use)
+			s.send(ctx, batch[len(batch)/2:], use)
 			return
 		}
 		if ctx.Err() != nil {

@@ -48,7 +48,7 @@ func TestSuspendedMachine(t *testing.T) {
 			if store.beats.Load() != 1 {
 				t.Fatalf("%d beats", store.beats.Load())
 			}
-			if cause := context.Cause(runs[0].ctx); reachable && cause != nil || !reachable && !errors.Is(cause, ErrLeaseDoubtful) {
+			if cause := context.Cause(&runs[0].ctx); reachable && cause != nil || !reachable && !errors.Is(cause, ErrLeaseDoubtful) {
 				t.Fatalf("reachable %v: cause %v", reachable, cause)
 			}
 			cancel()
