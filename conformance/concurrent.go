@@ -193,7 +193,8 @@ func concurrentSweeps(k *kit) {
 	stop := make(chan struct{})
 	swept := make(chan error, 1)
 	sweeping.Go(func() {
-		for {
+		// So many and no more: a store that serves callers in turn has a sweep between every claim and its ack.
+		for range n {
 			got, err := k.store.RecoverStalled(k.ctx, core.RecoverRequest{MaxStalls: 1 << 20, Limit: 7})
 			if err != nil {
 				swept <- err
@@ -201,9 +202,6 @@ func concurrentSweeps(k *kit) {
 			}
 			for _, r := range got {
 				stalled.add(r.ID)
-			}
-			if k.clock != nil {
-				k.clock.Advance(7 * time.Minute) // past any backoff
 			}
 			select {
 			case <-stop:
@@ -227,6 +225,9 @@ func concurrentSweeps(k *kit) {
 			c, err := k.store.Claim(ctx, core.ClaimRequest{Wants: wants(5), Token: token})
 			if err != nil {
 				return err
+			}
+			if len(c.Jobs) == 0 && k.clock != nil {
+				k.clock.Advance(7 * time.Minute) // past any backoff
 			}
 			for _, j := range c.Jobs {
 				res, err := k.store.Ack(ctx, []core.Ack{{Lease: core.Lease{ID: j.ID, Token: token, Ref: j.Ref}, Outcome: core.OutcomeComplete}})

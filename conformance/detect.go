@@ -78,7 +78,7 @@ func hasDedupe(ctx context.Context, s core.Store) bool {
 	if err == nil && len(res) == 1 {
 		err = res[0].Err
 	}
-	return !errors.Is(err, errors.ErrUnsupported)
+	return err == nil
 }
 
 // hasWake tells a wake channel from a timer: it is quiet for a short and for a long while, and returns soon

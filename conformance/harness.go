@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stintmq/stint/core"
 )
@@ -26,6 +27,10 @@ type Harness struct {
 	// Check looks at the driver's own invariants after every case that passed and reports by t.Error: each
 	// job in exactly one place, no orphans. nil: nothing is checked.
 	Check func(t testing.TB, s core.Store)
+
+	// CaseTimeout is how long a case may take before it is ended as hung, for stores that are slow. 0: 15 s,
+	// and more where many calls race; it only raises these.
+	CaseTimeout time.Duration
 
 	// Lacks names what this driver does not have. Empty is strict: everything is demanded. The suite looks
 	// for itself as well, and fails for a capability that is absent and not declared, or declared and present.

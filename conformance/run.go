@@ -107,7 +107,7 @@ func newSuite(h Harness) *suite {
 	return &suite{h: h, has: map[Capability]bool{}, skipped: map[Capability]int{}, patience: 5 * time.Second}
 }
 
-// defaultLimit is how long a case may take before its watchdog ends it.
+// defaultLimit is how long a case may take before its watchdog ends it, unless Harness.CaseTimeout is longer.
 const defaultLimit = 15 * time.Second
 
 // runCase runs one case on a fresh store. The case has a goroutine of its own, so that one that hangs is
@@ -127,6 +127,7 @@ func (s *suite) runCase(tb testing.TB, c testCase, clock *Clock) {
 	if limit == 0 {
 		limit = defaultLimit
 	}
+	limit = max(limit, s.h.CaseTimeout)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	k := &kit{

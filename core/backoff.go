@@ -86,6 +86,9 @@ func (b Backoff) validate() error {
 		if b.Base < 0 || b.Base > maxBackoff {
 			return &InvalidError{field, fmt.Sprintf("fixed delay must be 0 to %v", maxBackoff)}
 		}
+		if b.Factor != 0 || b.Max != 0 {
+			return &InvalidError{field, "fixed has no factor and no limit"}
+		}
 	case BackoffExponential:
 		if b.Base <= 0 || b.Max < b.Base || b.Max > maxBackoff {
 			return &InvalidError{field, fmt.Sprintf("exponential needs 0 < base <= limit <= %v", maxBackoff)}

@@ -56,7 +56,8 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("stint: cannot %s job %q: it is %s", e.Op, e.ID, e.State)
 }
 
-// ConflictError: the id is held by a job of another name (Q10), or the dedupe key by another job (Q8).
+// ConflictError: the id is held by a job of another name, which Name says (Q10), or the dedupe key Key of jobs
+// named Name by another job (Q8).
 type ConflictError struct {
 	Name, Key, ID string
 }

@@ -74,14 +74,15 @@ type Record struct {
 
 	EnqueuedAt time.Time
 	RunAt      time.Time // not claimable before
-	ClaimedAt  time.Time // zero unless active, or finished by a run
+	ClaimedAt  time.Time // of the last run, while active and after an end by ack or sweep; else zero
 	FinishedAt time.Time // zero unless terminal
 
 	Result  []byte   // of a completed job; nil: none ("null" is a result)
 	Failure *Failure // of a failed job
 }
 
-// Attempt is one entry of a job's ledger: what became of one run, or of a job that ended without one (Q9).
+// Attempt is one entry of a job's ledger: what became of one run, or of a job that ended without one (Q9). A store
+// without Inspector needs to remember as much of it as answers a repeated Ack (Q5).
 type Attempt struct {
 	Number     int // 1, 2, 3... for the life of the record
 	Outcome    Outcome

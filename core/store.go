@@ -13,7 +13,7 @@ import (
 // Rules for every method:
 //   - ctx is honoured. An error says what happened: one that wraps ErrUnavailable was surely not done, one that
 //     wraps ErrUnknown may have been done; InvalidError was refused before anything was stored. An error that
-//     wraps none of these is treated as ErrUnknown.
+//     wraps none of these is treated as ErrUnknown. A ctx that ended first is wrapped too, beside ErrUnavailable.
 //   - One bad item never fails its batch: it carries its own Err.
 //   - Time is the store's (Options.Clock in tests, database or machine time otherwise), never the worker's.
 //     What a worker must wait for is answered as a duration.
@@ -33,15 +33,16 @@ type Store interface {
 	//   - Delayed jobs that are due count as waiting: they join before the pick, earliest first, and draw a
 	//     place as they do; at least 1,000 per Want are considered (Q3). If more become waiting than are
 	//     handed out, other waiters of the queue are woken.
-	//   - At most one job with Stalls >= 1 per Want.
+	//   - At most one job with Stalls >= 1 per Want; further ones are stepped over and count as left over.
 	//   - NextIn, see Claimed. Wake must be read before the pick: it stands for everything the pick saw.
 	//
-	// Without Wants, or with every Limit 0, nothing is claimed: Jobs are those that Token still holds.
+	// Without Wants, or with every Limit 0, nothing is claimed: Jobs are those that Token still holds, in any
+	// order. A Want without Names claims nothing, and is no such question.
 	Claim(ctx context.Context, req ClaimRequest) (Claimed, error)
 
 	// Extend moves the end of each lease to now + d, never to an earlier time, and clears a sweep's suspicion
-	// (Q5, Q7, Q21). A lease that ended but was not taken back is extended like any other. Each lease that is
-	// not the job's current one comes back in Lost; one whose row is locked elsewhere in Busy, without waiting;
+	// (Q5, Q7, Q21). A negative d is an InvalidError. A lease that ended but was not taken back is extended like
+	// any other. Each lease that is not the job's current one, unknown ids included, comes back in Lost; one whose row is locked elsewhere in Busy, without waiting;
 	// one whose job has a pending cancel is extended and comes back in CancelRequested, each time. An Extend
 	// may be repeated freely.
 	Extend(ctx context.Context, leases []Lease, d time.Duration) (Extended, error)
@@ -57,7 +58,8 @@ type Store interface {
 	// marked suspect, and taken by a call at least Confirm later unless it was extended or acked meanwhile;
 	// with Confirm 0 it is taken at once (Q7). Taken: Stalls + 1, a ledger entry `stalled`, delayed by
 	// StallDelay(Stalls). Past the limit: failed, with a Failure of type "stalled". With a pending cancel:
-	// cancelled, Stalls unchanged. No attempt is used. At most Limit jobs per call are taken (0: 1,000).
+	// cancelled, Stalls unchanged. No attempt is used. At most Limit jobs per call are taken (0: 1,000), those that
+	// ended first; all that ended are marked. An ack under a token that was taken back gets ErrLeaseLost.
 	RecoverStalled(ctx context.Context, req RecoverRequest) ([]Recovered, error)
 
 	// AwaitWake returns when work may have become runnable, or due at another time, on one of the queues since
@@ -65,7 +67,7 @@ type Store interface {
 	// of this store may have been asked to cancel since then; without queues only that is waited for. Spurious
 	// returns are allowed, lost ones are not (Q15). It returns ctx's error when ctx ends.
 	//
-	// A store without a wake channel returns when ctx ends, or from time to time.
+	// A store without a wake channel returns when ctx ends, or from time to time; for "" at once, too.
 	AwaitWake(ctx context.Context, queues []string, since WakeToken) (Wake, error)
 }
 
