@@ -11,7 +11,7 @@ import (
 // Ack ends leases, one after the other as if each were a call of its own (Q5, Q6).
 func (s *Store) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, error) {
 	out := make([]core.AckResult, len(acks))
-	err := s.updateFirst(ctx, func(st *state, now time.Time) (woken []string) {
+	err := s.update(ctx, func(st *state, now time.Time) (woken []string) {
 		for i, a := range acks {
 			if err := a.Validate(s.opts.Limits); err != nil {
 				out[i].Err = err

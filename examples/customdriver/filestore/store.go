@@ -31,7 +31,6 @@ type Store struct {
 	lock *os.File
 
 	turn   chan struct{} // whoever fills its one place may touch what is below; unlike a mutex it heeds a ctx
-	ack    chan struct{} // hands the turn to an ack that waits, past all others
 	state  *state        // what the file holds; nil: to be read again
 	wakes  wakes
 	closed bool
@@ -52,7 +51,7 @@ func Open(path string, opts Options) (*Store, error) {
 	}
 	s := &Store{
 		opts: opts, lock: lock, file: file{path: path, sync: !opts.NoSync},
-		turn: make(chan struct{}, 1), ack: make(chan struct{}), wakes: newWakes(),
+		turn: make(chan struct{}, 1), wakes: newWakes(),
 	}
 	if s.state, err = s.file.load(); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -76,24 +75,10 @@ func (s *Store) Close() error {
 // update gives f its turn on the state and makes what f did durable before anybody hears of it (Q4). f returns the
 // queues to wake. What could not be saved is forgotten.
 func (s *Store) update(ctx context.Context, f func(st *state, now time.Time) (woken []string)) error {
-	if err := s.enter(ctx, nil); err != nil {
+	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.leave()
-	return s.change(f)
-}
-
-// updateFirst is update for acks. Of an ack and a sweep that wait for their turns the ack goes first, or a sweep
-// would take back what is as good as done.
-func (s *Store) updateFirst(ctx context.Context, f func(st *state, now time.Time) (woken []string)) error {
-	if err := s.enter(ctx, s.ack); err != nil {
-		return err
-	}
-	defer s.leave()
-	return s.change(f)
-}
-
-func (s *Store) change(f func(st *state, now time.Time) (woken []string)) error {
 	if s.state == nil {
 		st, err := s.file.load()
 		if err != nil {
@@ -125,11 +110,10 @@ func (s *Store) save() error {
 	return s.file.replace(lines)
 }
 
-// enter waits for the caller's turn, in line or, with a channel that hands it over, past the line.
-func (s *Store) enter(ctx context.Context, handed <-chan struct{}) error {
+// enter waits for the caller's turn.
+func (s *Store) enter(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
-	case <-handed:
 	case <-ctx.Done():
 		return unavailable(ctx.Err())
 	}
@@ -145,13 +129,7 @@ func (s *Store) enter(ctx context.Context, handed <-chan struct{}) error {
 	return nil
 }
 
-func (s *Store) leave() {
-	select {
-	case s.ack <- struct{}{}: // the place stays filled
-	default:
-		<-s.turn
-	}
-}
+func (s *Store) leave() { <-s.turn }
 
 // now is the store's time, in the resolution in which it is kept (Q13).
 func (s *Store) now() time.Time {

@@ -149,39 +149,6 @@ func TestWhatCouldNotBeWrittenDidNotHappen(t *testing.T) {
 	}
 }
 
-// Of an ack and a sweep that wait for their turns the ack goes first.
-func TestAcksGoFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, filepath.Join(t.TempDir(), "jobs.json"))
-		enqueue(t, s, "a")
-		c, token := claim(t, s)
-		time.Sleep(2 * time.Hour) // of the bubble: the lease ends
-
-		s.turn <- struct{}{} // somebody's call is under way
-		swept := make(chan []core.Recovered, 1)
-		go func() {
-			got, _ := s.RecoverStalled(t.Context(), core.RecoverRequest{MaxStalls: 3})
-			swept <- got
-		}()
-		synctest.Wait()
-		acked := make(chan []core.AckResult, 1)
-		go func() {
-			res, _ := s.Ack(t.Context(), []core.Ack{{
-				Lease: core.Lease{ID: "a", Token: token, Ref: c.Jobs[0].Ref}, Outcome: core.OutcomeComplete,
-			}})
-			acked <- res
-		}()
-		synctest.Wait()
-		s.leave()
-		if res := <-acked; len(res) != 1 || res[0].Err != nil {
-			t.Errorf("the ack answered %v", res)
-		}
-		if got := <-swept; len(got) != 0 {
-			t.Errorf("the sweep took %v", got)
-		}
-	})
-}
-
 func TestCloseEndsEveryCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, filepath.Join(t.TempDir(), "jobs.json"))

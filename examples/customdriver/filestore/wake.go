@@ -54,7 +54,7 @@ func (w *wakes) since(token core.WakeToken, queues []string) bool {
 // AwaitWake waits for news of the queues (Q15). Control is never set: it announces cancels, which need an Admin.
 func (s *Store) AwaitWake(ctx context.Context, queues []string, since core.WakeToken) (core.Wake, error) {
 	for {
-		if err := s.enter(ctx, nil); err != nil {
+		if err := s.enter(ctx); err != nil {
 			return core.Wake{}, err
 		}
 		news, token, changed := s.wakes.since(since, queues), s.wakes.token(), s.wakes.changed
