@@ -15,12 +15,16 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	// The disk's patience is not what the suite tests.
+	options := func(clock core.Clock) bunstore.Options {
+		return bunstore.Options{Clock: clock, Synchronous: "NORMAL"}
+	}
 	conformance.Run(t, conformance.Harness{
 		New: func(t testing.TB, clock core.Clock) core.Store {
-			return openAt(t, filepath.Join(t.TempDir(), "jobs.db"), bunstore.Options{Clock: clock})
+			return openAt(t, filepath.Join(t.TempDir(), "jobs.db"), options(clock))
 		},
 		Open: func(t testing.TB, s core.Store, clock core.Clock) core.Store {
-			return openAt(t, pathOf(t, s.(*bunstore.Store)), bunstore.Options{Clock: clock})
+			return openAt(t, pathOf(t, s.(*bunstore.Store)), options(clock))
 		},
 		Begin: func(t testing.TB, s core.Store) (core.TxView, func() error, func() error) {
 			store := s.(*bunstore.Store)

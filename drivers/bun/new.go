@@ -19,7 +19,7 @@ import (
 // the store. The database must have been migrated (Migrate; else *SchemaError), be in WAL mode, and every
 // connection needs a busy_timeout and foreign_keys: put them into the data source name, as in
 //
-//	file:app.db?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=synchronous(normal)
+//	file:app.db?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=synchronous(full)
 //
 // What is missing comes in one error. The store takes connections of db for its calls: with SetMaxOpenConns(1)
 // a transaction of the application's holds up all of them, reads included.

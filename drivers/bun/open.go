@@ -58,7 +58,7 @@ func OpenSQLite(path string, opts ...Options) (*Store, error) {
 }
 
 func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
-	synchronous := "NORMAL"
+	synchronous := "FULL"
 	if o.Synchronous != "" {
 		synchronous = o.Synchronous
 	}

@@ -223,7 +223,7 @@ func TestOpenSettings(t *testing.T) {
 	for _, o := range []struct {
 		opts bunstore.Options
 		want int
-	}{{bunstore.Options{}, 1}, {bunstore.Options{Synchronous: "NORMAL"}, 1}, {bunstore.Options{Synchronous: "FULL"}, 2}} {
+	}{{bunstore.Options{}, 2}, {bunstore.Options{Synchronous: "NORMAL"}, 1}, {bunstore.Options{Synchronous: "FULL"}, 2}} {
 		s := open(t, o.opts)
 		for pragma, want := range map[string]any{
 			"synchronous": o.want, "foreign_keys": 1, "busy_timeout": 5000, "journal_mode": "wal",
