@@ -109,9 +109,9 @@ func claimMutants() []mutant {
 		broken("paused queues handed out", func(h *hooked) {
 			claim := h.claim
 			h.claim = func(ctx context.Context, r core.ClaimRequest) (core.Claimed, error) {
-				paused, _ := h.Store.Paused(ctx)
+				paused, _ := h.Paused(ctx)
 				for _, q := range paused {
-					_ = h.Store.Resume(ctx, q)
+					_ = h.Resume(ctx, q)
 				}
 				c, err := claim(ctx, r)
 				for _, q := range paused {

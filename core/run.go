@@ -27,8 +27,8 @@ type run struct {
 
 // runContext is a run's context. It answers for the run itself, which saves a context per run.
 type runContext struct {
-	context.Context
-	run *run
+	context.Context //nolint:containedctx // it is one
+	run             *run
 }
 
 func (c *runContext) Value(key any) any {
