@@ -128,9 +128,7 @@ func (a *acking) apply(st *standing, ack core.Ack) (recorded bool, err error) {
 	c, e := a.changes, entry{outcome: ack.Outcome, asked: ack.Outcome}
 	switch ack.Outcome {
 	case core.OutcomeComplete:
-		st.attempts++
-		e.result = ack.Result
-		return true, c.end(st, completed, e)
+		return true, c.complete(st, ack.Result)
 	case core.OutcomeFail:
 		st.attempts++
 		e.failure = ack.Failure

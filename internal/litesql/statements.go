@@ -9,7 +9,7 @@ func Statements() []string {
 		newJobs.one, newJobs.many, newWork.one, newWork.many,
 		sqlLanes, sqlBodies, sqlLease, sqlUnderToken,
 		sqlDue, sqlJoin, sqlNextDue, sqlHead,
-		sqlStanding, sqlPending, sqlGone, sqlTrim,
+		sqlStanding, sqlPending, sqlGone, sqlTrim, sqlCompleted,
 		newFinished.one, newFinished.many, newRuns.one, newRuns.many,
 		sqlQueues, sqlAnswers, sqlNamed,
 		sqlHeld, sqlExtend, sqlSuspect, sqlEnded,
