@@ -99,8 +99,8 @@ const (
 	ReasonQueued   Reason = "queued"   // it is runnable: Ahead jobs come first, then the next worker that handles its name takes it
 )
 
-// Admin changes jobs and queues on an operator's behalf. Unknown ids answer ErrNotFound; a job that merely
-// moves between states meanwhile never does (Q8).
+// Admin changes jobs and queues on an operator's behalf. Unknown ids answer ErrNotFound, but for Remove; a job that
+// merely moves between states meanwhile never does (Q8).
 type Admin interface {
 	// Retry makes a failed or cancelled job waiting again: budgets reset, ledger and fence kept. Else StateError.
 	Retry(ctx context.Context, id string) error

@@ -140,6 +140,17 @@ func (d *dispatcher) startTakers(q *queue, n int) {
 	}
 }
 
+// counts is how many takers each queue has.
+func (d *dispatcher) counts() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := make(map[string]int, len(d.order))
+	for _, q := range d.order {
+		n[q.name] = q.takers
+	}
+	return n
+}
+
 // stop ends the takers once they have emptied their channels.
 func (d *dispatcher) stop() {
 	d.mu.Lock()

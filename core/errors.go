@@ -96,7 +96,8 @@ func (e *UnsupportedError) Error() string {
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // JobError is what Await and Execute return for a job that did not complete.
-// State "" means gone: pruned, removed or never there.
+// State "" means gone: pruned, removed or never there; then errors.Is(err, ErrNotFound) holds. Of a cancelled job
+// errors.Is(err, ErrCancelled) does.
 type JobError struct {
 	ID      string
 	State   State
@@ -112,6 +113,11 @@ func (e *JobError) Error() string {
 	default:
 		return fmt.Sprintf("stint: job %q %s", e.ID, e.State)
 	}
+}
+
+// Is makes the sentinels of the states found.
+func (e *JobError) Is(target error) bool {
+	return target == ErrNotFound && e.State == "" || target == ErrCancelled && e.State == StateCancelled //nolint:errorlint // Is compares
 }
 
 // ShutdownError names the leases that Worker.Run could not settle before it had to return (Q23). Their jobs

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -41,15 +43,31 @@ func (w *Worker) sweepOnce(ctx context.Context) bool {
 		return false
 	}
 	for _, r := range swept {
-		w.log.Warn("lease ran out, job taken back", "id", r.ID, "name", r.Name, "queue", r.Queue, "state", string(r.State))
+		w.log.Warn("lease ran out, job taken back",
+			slog.Group("job", "id", r.ID, "name", r.Name, "queue", r.Queue), "state", string(r.State))
 		if r.State == StateFailed {
-			w.hook(Failed{
-				Run: Run{ID: r.ID, Name: r.Name, Queue: r.Queue}, Err: errStalled, State: r.State,
-				Failure: Failure{Type: "stalled", Message: errStalled.Error()},
-			})
+			w.hook(w.stalled(ctx, r))
 		}
 	}
 	return len(swept) == sweepLimit
+}
+
+// stalled describes a job that a sweep failed, with the store's own words where it can be asked.
+func (w *Worker) stalled(ctx context.Context, r Recovered) Failed {
+	f := Failed{
+		Run: Run{ID: r.ID, Name: r.Name, Queue: r.Queue}, Err: errStalled, State: r.State,
+		Failure: Failure{Type: "stalled", Message: errStalled.Error()},
+	}
+	inspector, ok := As[Inspector](w.store)
+	if !ok {
+		return f
+	}
+	ctx, cancel := w.storeCall(ctx)
+	defer cancel()
+	if rec, err := inspector.Get(ctx, r.ID); err == nil && rec.Failure != nil {
+		f.Failure = *rec.Failure
+	}
+	return f
 }
 
 var errStalled = errors.New("stint: job stalled more often than allowed")
@@ -62,11 +80,20 @@ func (w *Worker) reportFailure(e settling, state State) {
 	f := Failed{Run: e.run.info(), Err: e.err, Failure: *e.ack.Failure, State: state}
 	if state == StateWaiting || state == StateDelayed {
 		f.RetryIn = e.ack.Delay
-		w.log.Warn("attempt failed", jobAttr(e.run), "retry_in", f.RetryIn, "error_type", f.Failure.Type)
+		w.log.Warn("attempt failed", jobAttr(e.run), "retry_in", f.RetryIn, "error", brief(f.Failure.Message))
 	} else {
-		w.log.Error("job failed", jobAttr(e.run), "state", string(state), "error_type", f.Failure.Type)
+		w.log.Error("job failed", jobAttr(e.run), "state", string(state), "error", brief(f.Failure.Message))
 	}
 	w.hook(f)
+}
+
+// brief cuts a text to what a log line should hold.
+func brief(s string) string {
+	const limit = 500
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
 
 // hook calls OnFailure on a goroutine of its own: a panic or runtime.Goexit in it ends nothing else (Q19).

@@ -175,6 +175,11 @@ type QueueOptions struct {
 }
 
 // WorkerOptions configure a Worker. The zero value is good to start with.
+//
+// A job whose worker died runs again after what is left of its Lease, up to 1.25 StalledInterval until a sweep sees
+// it, one Renew until a second look confirms it, and StallDelay: about a minute with the defaults. Shorter leases
+// are quicker, and cost more heartbeats and less patience with a slow store: each store call of the worker is given
+// Lease / 6.
 type WorkerOptions struct {
 	Concurrency     int                     // takers per queue; 0: 1
 	MaxConcurrent   int                     // running jobs over all queues of this worker; 0: no cap
@@ -186,7 +191,7 @@ type WorkerOptions struct {
 	Poll            time.Duration           // idle fallback where no wake came, +-25 %; 0: 5 s
 	Grace           time.Duration           // how long handlers may finish once Run's ctx ended; 0: 20 s; negative: none
 	ID              string                  // for operators only; "": random
-	Logger          *slog.Logger            // nil: discard. Payloads, results and metadata are never logged
+	Logger          *slog.Logger            // nil: discard. Handlers' errors are logged; payloads, results, metadata never
 	Middleware      []Middleware            // the first is the outermost
 
 	// OnFailure is told of every failed attempt after its ack landed, with what the store really did, and of

@@ -42,8 +42,8 @@ type Store interface {
 
 	// Extend moves the end of each lease to now + d, never to an earlier time, and clears a sweep's suspicion
 	// (Q5, Q7, Q21). A negative d is an InvalidError. A lease that ended but was not taken back is extended like
-	// any other. Each lease that is not the job's current one, unknown ids included, comes back in Lost; one whose row is locked elsewhere in Busy, without waiting;
-	// one whose job has a pending cancel is extended and comes back in CancelRequested, each time. An Extend
+	// any other. Each lease that is not the job's current one, unknown ids included, comes back in Lost; one whose
+	// row is locked elsewhere in Busy, without waiting; one whose job has a pending cancel is extended and comes back in CancelRequested, each time. An Extend
 	// may be repeated freely.
 	Extend(ctx context.Context, leases []Lease, d time.Duration) (Extended, error)
 
@@ -93,7 +93,8 @@ type Clock interface{ Now() time.Time }
 // WakeToken is a moment of a store's wake channel; only the store reads it. "" is before everything.
 type WakeToken string
 
-// EnqueueRequest is a job to be: complete, with every default already applied. Job.Request makes one.
+// EnqueueRequest is a job to be, as a store takes it; Job.Request makes one. Name, Queue and MaxAttempts are required.
+// Zero Backoff, Keep and MaxStalls are kept as they are and mean the defaults of whoever reads them.
 type EnqueueRequest struct {
 	ID          string // explicit; "": derived from Key, else the store assigns "#n"
 	Key         string // the id becomes name:key
@@ -109,7 +110,7 @@ type EnqueueRequest struct {
 	Delay       time.Duration // from the store's now; not with RunAt
 	RunAt       time.Time     // in the past: now
 	Dedupe      *Dedupe
-	Trace       *Trace
+	Trace       *Trace // kept for tracing middleware; nothing here sets it
 }
 
 // EnqueueResult answers one EnqueueRequest. Err: this item alone was refused.

@@ -88,6 +88,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.disp.start(base); err != nil {
 		return err
 	}
+	w.announce()
 	w.settle = newSettler(w)
 	w.settle.start(service, flushers)
 
@@ -112,7 +113,23 @@ func (w *Worker) Run(ctx context.Context) error {
 	services.Wait()
 	w.settle.flusher.Wait()
 	w.hooks.Wait()
-	return w.leftOver()
+	err := w.leftOver()
+	w.log.Info("worker stopped", "error", err)
+	return err
+}
+
+// announce logs the start, and what looks like a mistake.
+func (w *Worker) announce() {
+	queues := w.disp.counts()
+	w.log.Info("worker started", "takers", queues)
+	if len(queues) == 0 {
+		w.log.Warn("worker has no handlers yet and runs nothing")
+	}
+	for name := range w.opts.Queues {
+		if _, ok := queues[name]; !ok {
+			w.log.Warn("WorkerOptions.Queues names a queue that no handler is registered for", "queue", name)
+		}
+	}
 }
 
 var (
