@@ -1,6 +1,9 @@
 // Package bunstore keeps jobs in SQLite: in a file of its own (OpenSQLite) or beside an application's tables in
 // its *bun.DB (New), so that a job and the rows it is about are written by one transaction (WithTx).
 //
+// It has everything that core knows of but dedupe, retention and schedules, and passes the conformance suite with
+// these declared lacking. Other processes on the same file are woken within about 20 ms.
+//
 // SQLite has one writer at a time, whoever it is. A transaction of the application holds everybody's writes
 // while it is open: keep it short, and never wait for a job, or call the store without WithTx, inside one.
 //
@@ -136,7 +139,8 @@ func (s *Store) now() time.Time {
 // session is what an operation works in.
 type session = litesql.Session
 
-var errBusy = errors.New("somebody else held the database's write lock, or its connection, for too long")
+var errBusy = errors.New("somebody else held the database's write lock, or its connection, for too long " +
+	"(inside a transaction of your own, use WithTx)")
 
 // patience is a context that ends with errBusy unless work begins in time.
 func (s *Store) patience(ctx context.Context) (context.Context, func() bool, context.CancelFunc) {
@@ -145,9 +149,13 @@ func (s *Store) patience(ctx context.Context) (context.Context, func() bool, con
 	return waiting, limit.Stop, func() { limit.Stop(); cancel(nil) }
 }
 
-// unavailable says that nothing was done, and why.
+// unavailable says that nothing was done, and why. Where patience ended, the drivers say "context canceled": that
+// is not passed on as an error of the caller's, who would take it for his own.
 func unavailable(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errBusy):
+		err = fmt.Errorf("%w: %v", cause, err) //nolint:errorlint // see above
+	case cause != nil && !errors.Is(err, cause):
 		err = fmt.Errorf("%w (%w)", cause, err)
 	}
 	if errors.Is(err, core.ErrUnavailable) {
