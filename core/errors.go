@@ -95,6 +95,24 @@ func (e *UnsupportedError) Error() string {
 // Unwrap makes errors.Is(err, errors.ErrUnsupported) hold.
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
+// SchemaError: a database's schema is missing, or older or newer than this release can use. Nothing was changed.
+type SchemaError struct {
+	Have int // the database's version; 0: it has no stint schema
+	Want int // the version that this release speaks
+}
+
+func (e *SchemaError) Error() string {
+	switch {
+	case e.Have == 0:
+		return "stint: the database has no stint schema; run Migrate"
+	case e.Have < e.Want:
+		return fmt.Sprintf("stint: the database has schema version %d, this release needs %d; run Migrate", e.Have, e.Want)
+	default:
+		return fmt.Sprintf("stint: the database has schema version %d, newer than %d, which is all this release knows; "+
+			"use a newer release", e.Have, e.Want)
+	}
+}
+
 // JobError is what Await and Execute return for a job that did not complete.
 // State "" means gone: pruned, removed or never there; then errors.Is(err, ErrNotFound) holds. Of a cancelled job
 // errors.Is(err, ErrCancelled) does.

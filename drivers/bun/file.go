@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/litesql"
 	"github.com/stintmq/stint/internal/sqlexec"
 	"github.com/stintmq/stint/internal/stdsql"
@@ -29,9 +30,6 @@ func (e *FileError) Error() string {
 
 // Unwrap returns SQLite's error.
 func (e *FileError) Unwrap() error { return e.Err }
-
-// SchemaError: the database's schema is missing (Have 0), older, or newer than this release can use.
-type SchemaError = litesql.SchemaError
 
 // magic is how a SQLite database begins.
 var magic = []byte("SQLite format 3\x00")
@@ -92,7 +90,7 @@ func inspectSchema(ctx context.Context, db *sql.DB) error {
 	defer func() { _ = tx.Rollback() }() // nothing was written
 	x := stdsql.In(tx)
 	err = litesql.CheckSchema(ctx, x)
-	var schema *SchemaError
+	var schema *core.SchemaError
 	if errors.As(err, &schema) && schema.Have < schema.Want {
 		return nil // to be migrated
 	}

@@ -45,7 +45,7 @@ func TestNewTellsAllThatIsMissing(t *testing.T) {
 	for _, part := range []string{"journal_mode is delete", "busy_timeout", "foreign keys", "no stint schema"} {
 		require.ErrorContains(t, err, part)
 	}
-	var schema *bunstore.SchemaError
+	var schema *core.SchemaError
 	require.ErrorAs(t, err, &schema)
 	require.Equal(t, 0, schema.Have)
 }

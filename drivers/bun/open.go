@@ -28,7 +28,7 @@ const maxReaders = 4
 // OpenSQLite opens the database in the file path, making it if it is not there (its folder must be), and brings
 // its schema up to date. The file may hold other tables. It is switched to write-ahead logging, which takes two
 // files more beside it while it is open; a file that is damaged, is no SQLite database or comes from a newer
-// release (*FileError, *SchemaError) is not touched. Jobs in memory are memstore's business: "" and ":memory:"
+// release (*FileError, *core.SchemaError) is not touched. Jobs in memory are memstore's business: "" and ":memory:"
 // are an InvalidError.
 func OpenSQLite(path string, opts ...Options) (*Store, error) {
 	var o Options

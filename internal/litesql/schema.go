@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
@@ -29,24 +30,6 @@ const Version = 1
 // oldest is the version a program must speak to use a schema of Version.
 const oldest = 1
 
-// SchemaError: the database's schema is not one that this release can use.
-type SchemaError struct {
-	Have int // the database's version; 0: it has no stint schema
-	Want int // the version that this release speaks
-}
-
-func (e *SchemaError) Error() string {
-	switch {
-	case e.Have == 0:
-		return "stint: the database has no stint schema; run Migrate"
-	case e.Have < e.Want:
-		return fmt.Sprintf("stint: the database has schema version %d, this release needs %d; run Migrate", e.Have, e.Want)
-	default:
-		return fmt.Sprintf("stint: the database has schema version %d, newer than %d, which is all this release knows; "+
-			"use a newer release", e.Have, e.Want)
-	}
-}
-
 const (
 	sqlSchemaTable = `select count(*) from sqlite_schema where type = 'table' and name = 'stint_schema'`
 	sqlSchema      = `select version, oldest from stint_schema order by version desc limit 1`
@@ -56,14 +39,14 @@ const (
 	sqlApplied     = `insert into stint_schema values (?, ?)`
 )
 
-// CheckSchema returns a *SchemaError unless the database's schema can be used as it is. It writes nothing.
+// CheckSchema returns a *core.SchemaError unless the database's schema can be used as it is. It writes nothing.
 func CheckSchema(ctx context.Context, x sqlexec.Executor) error {
 	have, serves, err := schemaVersion(ctx, x)
 	if err != nil {
 		return err
 	}
 	if have < Version || serves > Version {
-		return &SchemaError{Have: have, Want: Version}
+		return &core.SchemaError{Have: have, Want: Version}
 	}
 	return nil
 }
@@ -85,7 +68,7 @@ func Migrate(ctx context.Context, x sqlexec.Executor) error {
 		return err
 	}
 	if serves > Version {
-		return &SchemaError{Have: have, Want: Version}
+		return &core.SchemaError{Have: have, Want: Version}
 	}
 	if err := forgetStatistics(ctx, x); err != nil || have >= Version {
 		return err
