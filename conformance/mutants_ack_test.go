@@ -31,6 +31,9 @@ func (h *hooked) tokens() func(id string) string {
 func (h *hooked) instead(answer func(ctx context.Context, a core.Ack, ack func(core.Ack) core.AckResult) core.AckResult) {
 	real := h.ack
 	h.ack = func(ctx context.Context, acks []core.Ack) ([]core.AckResult, error) {
+		if res, err := real(ctx, nil); err != nil {
+			return res, err // the call's own: the context ended, or the store is closed
+		}
 		res := make([]core.AckResult, len(acks))
 		for i, a := range acks {
 			res[i] = answer(ctx, a, func(a core.Ack) core.AckResult {
@@ -217,10 +220,28 @@ func ackMutants() []mutant {
 				return as[max(0, len(as)-core.LedgerLimit+1):], err
 			}
 		}),
+		bare("repeats known for fifty runs", func(m *modelStore) core.Store { return &shortMemory{m, 50} }),
+		bare("repeats known for ninety-nine runs", func(m *modelStore) core.Store { return &shortMemory{m, 99} }),
 		spoilt("expired lease refused", func(m *modelStore) core.Store { return &strictLease{m} }),
 		spoilt("cancel ignored by retry", func(m *modelStore) core.Store { return &deafRetry{m} }),
 		spoilt("retry keeps its place", func(m *modelStore) core.Store { return &keptPlace{m} }),
 	}
+}
+
+// shortMemory forgets ledger entries too soon.
+type shortMemory struct {
+	*modelStore
+	keeps int
+}
+
+func (s *shortMemory) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, error) {
+	res, err := s.modelStore.Ack(ctx, acks)
+	s.lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		j.ledger = j.ledger[max(0, len(j.ledger)-s.keeps):]
+	}
+	return res, err
 }
 
 // strictLease refuses acks of leases that ended, although no sweep took them back.
