@@ -40,7 +40,7 @@ func (c contender) jobs(n int) int {
 func contenders() []contender {
 	return []contender{
 		{name: "stint SQLite", fast: true, note: "concurrency 100, synchronous NORMAL; keeps jobs and history", open: openStint("NORMAL")},
-		{name: "stint SQLite FULL", fast: true, note: "the same, synchronous FULL: survives a power cut", open: openStint("FULL")},
+		{name: "stint SQLite FULL", fast: true, note: "the same, synchronous FULL, its default: survives a power cut", open: openStint("FULL")},
 		{name: "goqite", note: "jobs.Runner, limit 10, poll 1 ms; deletes", open: openGoqite},
 		{name: "backlite", note: "1,000 workers; deletes", open: openBacklite},
 		{name: "riversqlite", note: "500 workers, cooldown 1 ms, poll 5 ms; keeps jobs", open: openRiver},
