@@ -135,13 +135,15 @@ func (e *JobError) Error() string {
 
 // Is makes the sentinels of the states found.
 func (e *JobError) Is(target error) bool {
-	return target == ErrNotFound && e.State == "" || target == ErrCancelled && e.State == StateCancelled //nolint:errorlint // Is compares
+	return target == ErrNotFound && e.State == "" || target == ErrCancelled && e.State == StateCancelled
 }
 
 // ShutdownError names the leases that Worker.Run could not settle before it had to return (Q23). Their jobs
 // run again once a sweep has taken the leases back.
 type ShutdownError struct {
 	Jobs []Lease
+	// Claims is how many claims lost their reply and could not be looked after: what they may hold is not known.
+	Claims int
 }
 
 func (e *ShutdownError) Error() string {
@@ -157,6 +159,9 @@ func (e *ShutdownError) Error() string {
 	if n := len(e.Jobs) - len(ids); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("stint: worker stopped with %d job(s) not settled: %s%s",
-		len(e.Jobs), strings.Join(ids, ", "), more)
+	msg := fmt.Sprintf("stint: worker stopped with %d job(s) not settled: %s%s", len(e.Jobs), strings.Join(ids, ", "), more)
+	if e.Claims > 0 {
+		msg += fmt.Sprintf("; %d claim(s) with a lost reply may hold more", e.Claims)
+	}
+	return msg
 }

@@ -46,7 +46,7 @@ func (w *Worker) sweepOnce(ctx context.Context) bool {
 		w.log.Warn("lease ran out, job taken back",
 			slog.Group("job", "id", r.ID, "name", r.Name, "queue", r.Queue), "state", string(r.State))
 		if r.State == StateFailed {
-			w.hook(w.stalled(ctx, r))
+			w.hooks.tell(w.stalled(ctx, r))
 		}
 	}
 	return len(swept) == sweepLimit
@@ -84,7 +84,7 @@ func (w *Worker) reportFailure(e settling, state State) {
 	} else {
 		w.log.Error("job failed", jobAttr(e.run), "state", string(state), "error", brief(f.Failure.Message))
 	}
-	w.hook(f)
+	w.hooks.tell(f)
 }
 
 // brief cuts a text to what a log line should hold.
@@ -94,21 +94,6 @@ func brief(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:limit], "") + "..."
-}
-
-// hook calls OnFailure on a goroutine of its own: a panic or runtime.Goexit in it ends nothing else (Q19).
-func (w *Worker) hook(f Failed) {
-	if w.opts.OnFailure == nil {
-		return
-	}
-	w.hooks.Go(func() {
-		defer func() {
-			if v := recover(); v != nil {
-				w.log.Error("OnFailure panicked", "id", f.Run.ID)
-			}
-		}()
-		w.opts.OnFailure(context.Background(), f)
-	})
 }
 
 // orphans are tokens of claims whose reply was lost. For one lease, with each heartbeat, the store is asked what
@@ -151,6 +136,27 @@ func (o *orphans) loop(ctx context.Context) {
 	}
 }
 
+// left asks a last time, with as much patience as one store call has, and returns for how many tokens the store
+// could not say what they hold.
+func (o *orphans) left() int {
+	ctx, cancel := o.w.storeCall(context.Background())
+	defer cancel()
+	n := 0
+	for _, t := range o.current() {
+		again := newPause(ackRetryMin, ackRetryMax)
+		for !o.release(ctx, t) {
+			if again.wait(ctx); ctx.Err() != nil {
+				n++
+				break
+			}
+		}
+	}
+	o.mu.Lock()
+	clear(o.tokens)
+	o.mu.Unlock()
+	return n
+}
+
 func (o *orphans) current() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -165,19 +171,21 @@ func (o *orphans) current() []string {
 	return tokens
 }
 
-func (o *orphans) release(ctx context.Context, token string) {
+// release gives back what a token holds, and reports whether the store answered.
+func (o *orphans) release(ctx context.Context, token string) bool {
 	ctx, cancel := o.w.storeCall(ctx)
 	defer cancel()
 	held, err := o.w.store.Claim(ctx, ClaimRequest{Token: token, Lease: o.w.opts.Lease, Worker: o.w.opts.ID})
 	if err != nil || len(held.Jobs) == 0 {
-		return // asked again with the next heartbeat
+		return err == nil // asked again with the next heartbeat, in case the claim is still under way
 	}
 	acks := make([]Ack, len(held.Jobs))
 	for i, rec := range held.Jobs {
 		acks[i] = Ack{Lease: Lease{ID: rec.ID, Token: token, Ref: rec.Ref}, Outcome: OutcomeRelease}
 	}
 	if _, err := o.w.store.Ack(ctx, acks); err != nil {
-		return
+		return false
 	}
 	o.w.log.Info("released jobs of a claim whose reply was lost", "jobs", len(acks))
+	return true
 }

@@ -195,8 +195,9 @@ type WorkerOptions struct {
 	Middleware      []Middleware            // the first is the outermost
 
 	// OnFailure is told of every failed attempt after its ack landed, with what the store really did, and of
-	// jobs that a sweep of this worker failed. It runs on a goroutine of its own, so it may be called
-	// concurrently; Run waits for it. A panic in it is logged.
+	// jobs that a sweep of this worker failed. Up to 8 calls run at once, on goroutines of their own. When Run
+	// ends it waits for them at most as long as for handlers; then their context ends. A panic is logged, and so
+	// are failures that 10,000 others wait before.
 	OnFailure OnFailureFunc
 }
 
@@ -222,15 +223,18 @@ func (o WorkerOptions) withDefaults() (WorkerOptions, error) {
 		if *d.value == 0 {
 			*d.value = d.def
 		}
-		if *d.value < minInterval {
-			return o, &InvalidError{d.field, fmt.Sprintf("must be at least %v", minInterval)}
+		if *d.value < minInterval || *d.value > maxInterval {
+			return o, &InvalidError{d.field, fmt.Sprintf("must be %v to %v", minInterval, maxInterval)}
 		}
+	}
+	if o.Grace > maxInterval {
+		return o, &InvalidError{"Grace", fmt.Sprintf("must be at most %v", maxInterval)}
 	}
 	if o.Renew == 0 {
 		o.Renew = o.Lease / 3
 	}
-	if o.Renew <= 0 || o.Renew > o.Lease/2 {
-		return o, &InvalidError{"Renew", "must be more than 0 and at most Lease / 2"}
+	if o.Renew < o.Lease/100 || o.Renew > o.Lease/2 {
+		return o, &InvalidError{"Renew", "must be Lease / 100 to Lease / 2"}
 	}
 	for name, q := range o.Queues {
 		if err := ValidateQueue("Queues", name); err != nil {
@@ -263,4 +267,7 @@ func (o WorkerOptions) withDefaults() (WorkerOptions, error) {
 	return o, nil
 }
 
-const minInterval = 10 * time.Millisecond
+const (
+	minInterval = 10 * time.Millisecond
+	maxInterval = 10 * 365 * 24 * time.Hour
+)
