@@ -40,7 +40,7 @@ type JobOptions[P any] struct {
 	MaxStalls   int           // 0: the sweeping worker's limit; -1: none tolerated
 	Backoff     Backoff       // zero: DefaultBackoff
 	Timeout     time.Duration // per run; 0: none
-	Keep        Keep          // zero: the store's defaults
+	Keep        Keep          // zero: the store's defaults; no effect on stores without Retainer
 
 	// Key makes enqueueing idempotent: the id becomes name:key, and a second job with it is a duplicate in
 	// whatever state the first one is (Q10). An empty key is refused.

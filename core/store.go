@@ -13,12 +13,17 @@ import (
 // Rules for every method:
 //   - ctx is honoured. An error says what happened: one that wraps ErrUnavailable was surely not done, one that
 //     wraps ErrUnknown may have been done; InvalidError was refused before anything was stored. An error that
-//     wraps none of these is treated as ErrUnknown. A ctx that ended first is wrapped too, beside ErrUnavailable.
+//     wraps none of these is treated as ErrUnknown. A call whose ctx had ended does nothing, and its error wraps
+//     ctx's and ErrUnavailable.
 //   - One bad item never fails its batch: it carries its own Err.
 //   - Time is the store's (Options.Clock in tests, database or machine time otherwise), never the worker's.
 //     What a worker must wait for is answered as a duration.
 //   - The store keeps no reference to a caller's slices or maps and hands out none of its own (Q13).
 //   - Bytes come back exactly as they came.
+//   - A store that is an io.Closer answers ErrUnavailable once it is closed, ends every AwaitWake, and may be closed
+//     again.
+//
+// The optional interfaces keep these rules, too.
 type Store interface {
 	Enqueuer
 
@@ -49,8 +54,8 @@ type Store interface {
 
 	// Ack ends leases; answers are positional (Q5, Q6). A lease that is not current gets ErrLeaseLost, an
 	// unknown id ErrNotFound, and nothing changes. Repeating an Ack with the same (id, token, outcome)
-	// answers what it answered, as long as the ledger entry lives; a repeated Release or Snooze, which write
-	// none, may answer ErrLeaseLost. One call may carry several tokens of one job, in any order. A Retry that
+	// answers what it answered, as long as its entry is among the newest LedgerLimit, and later that or
+	// ErrLeaseLost; so may a repeated Release or Snooze, which write none. One call may carry several tokens of one job, in any order. A Retry that
 	// lands as cancelled, since a cancel was pending, leaves no Failure.
 	Ack(ctx context.Context, acks []Ack) ([]AckResult, error)
 
@@ -65,7 +70,8 @@ type Store interface {
 	// AwaitWake returns when work may have become runnable, or due at another time, on one of the queues since
 	// the token's moment: at once if that already happened, and for the token "". Control is set when a lease
 	// of this store may have been asked to cancel since then; without queues only that is waited for. Spurious
-	// returns are allowed, lost ones are not (Q15). It returns ctx's error when ctx ends.
+	// returns are allowed, lost ones are not (Q15). It returns ctx's error when ctx ends, ErrUnavailable need not
+	// be beside it.
 	//
 	// A store without a wake channel returns when ctx ends, or from time to time; for "" at once, too.
 	AwaitWake(ctx context.Context, queues []string, since WakeToken) (Wake, error)
