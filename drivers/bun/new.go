@@ -38,7 +38,7 @@ func New(db *bun.DB, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{bun: db, writer: db.DB, readers: db.DB, lock: true, opts: opts, busy: busy}
+	s := &Store{bun: db, writer: db.DB, readers: db.DB, listener: db.DB, lock: true, opts: opts, busy: busy}
 	return s.start(ctx)
 }
 

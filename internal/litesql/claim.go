@@ -83,7 +83,7 @@ func (s *Session) Claim(ctx context.Context, req core.ClaimRequest) (core.Claime
 		return out, err
 	}
 	if len(out.Jobs) < len(p.picked) {
-		p.left = true // over MaxClaimBytes
+		p.cut(len(out.Jobs))
 	}
 	if err := s.lease(ctx, req, out.Jobs); err != nil {
 		return out, err

@@ -103,19 +103,13 @@ func Migrate(ctx context.Context, x sqlexec.Executor) error {
 // that reading all of a table is as good as looking up one row, and SQLite then does so with a million rows,
 // in every join. Without statistics it takes the tables for large, and every plan is a search.
 func forgetStatistics(ctx context.Context, x sqlexec.Executor) error {
-	var tables []string
-	err := sqlexec.Each(ctx, x, func(r sqlexec.Rows) error {
-		var name string
-		err := r.Scan(&name)
-		tables = append(tables, name)
-		return err
-	}, sqlStatTables)
-	if err != nil || len(tables) == 0 {
+	tables, err := statTables(ctx, x)
+	if err != nil {
 		return err
 	}
 	var forgotten int64
 	for _, table := range tables {
-		n, err := x.Exec(ctx, "delete from "+table+" where tbl glob 'stint_*'")
+		n, err := x.Exec(ctx, "delete from "+table+" where "+ourStats)
 		if err != nil {
 			return err
 		}
@@ -125,6 +119,35 @@ func forgetStatistics(ctx context.Context, x sqlexec.Executor) error {
 		_, err = x.Exec(ctx, sqlReloadStats)
 	}
 	return err
+}
+
+// Tidy reports whether there are no statistics to forget. It writes nothing.
+func Tidy(ctx context.Context, x sqlexec.Executor) (bool, error) {
+	tables, err := statTables(ctx, x)
+	if err != nil {
+		return false, err
+	}
+	for _, table := range tables {
+		var one int
+		found, err := sqlexec.One(ctx, x, []any{&one}, "select 1 from "+table+" where "+ourStats+" limit 1")
+		if err != nil || found {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+const ourStats = "tbl glob 'stint_*'"
+
+// statTables are the tables that an ANALYZE left.
+func statTables(ctx context.Context, x sqlexec.Executor) (tables []string, err error) {
+	err = sqlexec.Each(ctx, x, func(r sqlexec.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		tables = append(tables, name)
+		return err
+	}, sqlStatTables)
+	return tables, err
 }
 
 // Touch reads the first row of every table, so that a damaged file is found before it is written to.
