@@ -94,15 +94,16 @@ func closedMutants() []mutant {
 			}
 		}),
 		broken("Close waits for those who wait", func(h *hooked) {
-			var waiting sync.WaitGroup
+			var waiting sync.RWMutex
 			real, end := h.await, h.close
 			h.await = func(ctx context.Context, q []string, since core.WakeToken) (core.Wake, error) {
-				waiting.Add(1)
-				defer waiting.Done()
+				waiting.RLock()
+				defer waiting.RUnlock()
 				return real(ctx, q, since)
 			}
 			h.close = func() error {
-				waiting.Wait()
+				waiting.Lock()
+				defer waiting.Unlock()
 				return end()
 			}
 		}),
