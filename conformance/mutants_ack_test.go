@@ -48,8 +48,33 @@ func (h *hooked) instead(answer func(ctx context.Context, a core.Ack, ack func(c
 	}
 }
 
+// refs remembers which job a Ref is of, for mutants that go by it.
+func (h *hooked) refs() func(core.Lease) core.Lease {
+	var mu sync.Mutex
+	ids := map[int64]string{}
+	h.claimed(func(_ core.ClaimRequest, c *core.Claimed) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, j := range c.Jobs {
+			ids[j.Ref] = j.ID
+		}
+	})
+	return func(l core.Lease) core.Lease {
+		mu.Lock()
+		defer mu.Unlock()
+		if id, ok := ids[l.Ref]; ok {
+			l.ID = id
+		}
+		return l
+	}
+}
+
 func ackMutants() []mutant {
 	return []mutant{
+		broken("ack goes by Ref", func(h *hooked) {
+			of := h.refs()
+			h.asked(func(a *core.Ack) { a.Lease = of(a.Lease) })
+		}),
 		broken("no fencing on ack", func(h *hooked) {
 			token := h.tokens()
 			h.asked(func(a *core.Ack) {
