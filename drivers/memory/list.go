@@ -42,14 +42,11 @@ func (s *Store) List(ctx context.Context, q core.Query) (core.Page, error) {
 	return core.Page{Jobs: copyAll(first[:n]), Cursor: writeCursor(q, keyOf(q, first[n-1]))}, nil
 }
 
-// maxPageBytes bounds the payloads and results of one page, which are copied.
-const maxPageBytes = 16 << 20
-
-// fit is how many of the jobs make a page: as many as fit into maxPageBytes, but one at least.
+// fit is how many of the jobs make a page: as many as fit into core.MaxPageBytes, but one at least.
 func fit(jobs []*job) int {
 	total := 0
 	for i, j := range jobs {
-		if total += len(j.rec.Payload) + len(j.rec.Result); total > maxPageBytes && i > 0 {
+		if total += len(j.rec.Payload) + len(j.rec.Result); total > core.MaxPageBytes && i > 0 {
 			return i
 		}
 	}

@@ -236,10 +236,7 @@ func (s *Session) withMetadata(ctx context.Context, want map[string]string, list
 	return slices.DeleteFunc(list, func(p position) bool { return !has[p.seq] }), err
 }
 
-// maxPageBytes bounds the payloads and results of one page: a thousand large ones are more than a process can hold.
-const maxPageBytes = 16 << 20
-
-// records reads jobs in the order of list, up to maxPageBytes but one at least.
+// records reads jobs in the order of list, up to core.MaxPageBytes but one at least.
 func (s *Session) records(ctx context.Context, list []position) ([]core.Record, error) {
 	records := make([]core.Record, 0, len(list))
 	if len(list) == 0 {
@@ -255,7 +252,7 @@ func (s *Session) records(ctx context.Context, list []position) ([]core.Record, 
 		if err != nil {
 			return nil, errors.Join(err, rows.Close())
 		}
-		if total += len(rec.Payload) + len(rec.Result); total > maxPageBytes && len(records) > 0 {
+		if total += len(rec.Payload) + len(rec.Result); total > core.MaxPageBytes && len(records) > 0 {
 			break
 		}
 		records = append(records, rec)
