@@ -19,6 +19,7 @@ test:
 
 lint: $(LINT)
 	$(LINT) run ./...
+	go mod tidy -diff
 
 fmt: $(LINT)
 	$(LINT) fmt ./...
