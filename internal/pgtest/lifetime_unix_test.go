@@ -64,7 +64,7 @@ func TestWorksForRootAndForOthers(t *testing.T) {
 		return
 	}
 	// The test binary is in a folder of root's own.
-	dir, err := os.MkdirTemp(tempDir(), "pgtest")
+	dir, err := os.MkdirTemp(tempDir(), "pgtest") //nolint:usetesting // so is t.TempDir's parent
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.Chmod(dir, 0o755))
