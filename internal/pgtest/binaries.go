@@ -42,8 +42,8 @@ func findBinaries(chosen, path string, packaged []string) (string, error) {
 		found = append(found, slices.DeleteFunc(dirs, func(dir string) bool { return !holdsServer(dir) })...)
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("install the server (apt-get install postgresql), or set %s to the folder of its binaries, "+
-			"or %s to a database's connection string", EnvBin, EnvDSN)
+		return "", fmt.Errorf("install the server (apt-get install postgresql), or set %s to the folder of its binaries",
+			EnvBin)
 	}
 	return slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) }), nil
 }

@@ -32,7 +32,7 @@ func DSN(t testing.TB) string {
 	}
 	s, err := shared()
 	if err != nil {
-		t.Fatalf("pgtest: no Postgres to test on: %v", err)
+		t.Fatalf("pgtest: no Postgres to test on: %s names no database, and none could be started: %v", EnvDSN, err)
 	}
 	return s.DSN()
 }
