@@ -68,7 +68,7 @@ func (s *Session) answer(ctx context.Context, acks []core.Ack, part round, resul
 			} else if !found {
 				results[i].Err = core.ErrNotFound
 			}
-		case j.token == ack.Lease.Token:
+		case j.token != "" && j.token == ack.Lease.Token:
 			held.at, held.seqs = append(held.at, i), append(held.seqs, seq)
 		default:
 			results[i].Err = core.ErrLeaseLost

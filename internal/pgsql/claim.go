@@ -53,8 +53,8 @@ const sqlClaim = `with ` + moment + `,
 			cross join lateral (
 				select from {}.ready r where r.queue = $2::text and r.priority = l.priority and r.name = any($3::text[])
 				order by r.place limit $4::bigint + 1) r
-			limit $4::bigint + 1) some),
-		(select count(*) from (select from {}.ready where queue = $2::text and stalls > 0 and name = any($3::text[]) limit 2) some),
+			limit $4::bigint + 1) found),
+		(select count(*) from (select from {}.ready where queue = $2::text and stalls > 0 and name = any($3::text[]) limit 2) found),
 		exists (select from p where total > $6::bigint and n > 1),
 		0::bigint, ` + noBody + `, now(), 0, 0, 0, 0, 0::bigint
 	union all

@@ -86,6 +86,7 @@ var errMoving = fmt.Errorf("%w: the job was changed by others again and again", 
 // Enqueue implements core.Enqueuer (Q10, Q11).
 func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest, notify Notify) ([]core.EnqueueResult, error) {
 	e := enqueueing{s: s, reqs: reqs, results: make([]core.EnqueueResult, len(reqs)), notify: notify, first: map[string]int{}}
+	s.told = notify.Channel != ""
 	left := e.admit()
 	for try := 0; len(left) > 0; try++ {
 		if try == tries {

@@ -33,7 +33,7 @@ const (
 			select name from names where name is not null and ($4::text = '' or name = $4::text)) n
 		cross join lateral (
 			select seq, run_at from {}.delayed where queue = $3::text and name = n.name and run_at > ` + since + `
-				and (run_at, seq) %than% ($8::timestamptz, $2::bigint)
+				and (run_at, seq) %than% ($6::timestamptz, $2::bigint)
 				and ($5::text is null or (select metadata from {}.jobs where seq = delayed.seq) @> $5::text::jsonb)
 			order by run_at %dir%, seq %dir% limit $7::bigint) d
 		order by d.run_at %dir%, d.seq %dir% limit $7::bigint`
@@ -44,7 +44,7 @@ const (
 		cross join unnest(array[5, 6, 7]::smallint[]) s (state)
 		cross join lateral (
 			select seq, finished_at from {}.finished where queue = n.queue and name = n.name and state = s.state
-				and (finished_at, seq) %than% ($8::timestamptz, $2::bigint)
+				and (finished_at, seq) %than% ($1::timestamptz, $2::bigint)
 				and ($5::text is null or (select metadata from {}.jobs where seq = finished.seq) @> $5::text::jsonb)
 			order by finished_at %dir%, seq %dir% limit $7::bigint) f
 		where $6::bigint[] is null or s.state = any($6::bigint[])
@@ -87,16 +87,9 @@ func saneMetadata(m map[string]string) bool {
 
 // positions walks an order from behind after.
 func (s *Session) positions(ctx context.Context, q core.Query, after position, limit int) ([]position, error) {
-	text := listEnqueued
-	switch order(q) {
-	case core.OrderFinished:
-		text = listFinished
-	case core.OrderRun:
-		if len(q.States) != 1 || q.States[0] != core.StateDelayed || q.Queue == "" {
-			return nil, &core.UnsupportedError{Op: "List by run time",
-				Reason: "the Postgres store does so for States {delayed} and a Queue only"}
-		}
-		text = listDelayed
+	var states []int64
+	for _, state := range q.States {
+		states = append(states, stateCode(state))
 	}
 	var metadata any
 	if len(q.Metadata) > 0 {
@@ -106,13 +99,16 @@ func (s *Session) positions(ctx context.Context, q core.Query, after position, l
 		}
 		metadata = string(b)
 	}
-	var states []int64
-	for _, state := range q.States {
-		states = append(states, stateCode(state))
-	}
-	args := []any{s.now, after.seq, q.Queue, q.Name, metadata, states, int64(limit)}
-	if order(q) != core.OrderEnqueued {
-		args = append(args, after.at)
+	text, args := listEnqueued, []any{s.now, after.seq, q.Queue, q.Name, metadata, states, int64(limit)}
+	switch order(q) {
+	case core.OrderFinished:
+		text, args[0] = listFinished, after.at
+	case core.OrderRun:
+		if len(q.States) != 1 || q.States[0] != core.StateDelayed || q.Queue == "" {
+			return nil, &core.UnsupportedError{Op: "List by run time",
+				Reason: "the Postgres store does so for States {delayed} and a Queue only"}
+		}
+		text, args[5] = listDelayed, after.at
 	}
 	var list []position
 	err := sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {

@@ -25,7 +25,7 @@ const (
 	// Totals are rows that were added; many become few. Rows that another sweep folds are left to it.
 	sqlFold = `with d as (
 			delete from {}.tallies where ctid = any(array(select ctid from {}.tallies
-				where (select count(*) from (select from {}.tallies limit 500) some) >= 500 limit 20000 for update skip locked))
+				where (select count(*) from (select from {}.tallies limit 500) found) >= 500 limit 20000 for update skip locked))
 			returning *)
 		insert into {}.tallies (queue, name, completed, failed, cancelled)
 		select queue, name, sum(completed), sum(failed), sum(cancelled) from d group by queue, name`

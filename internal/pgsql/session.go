@@ -23,6 +23,7 @@ type Session struct {
 	tx     bool // inside the caller's transaction
 
 	woken map[string]struct{} // queues with news, "" for cancel requests
+	told  bool                // by the statements themselves
 }
 
 // NewSession returns a session. A clock of nil is the database's own.
@@ -50,6 +51,9 @@ func (s *Session) Woken() []string {
 	sort.Strings(queues)
 	return queues
 }
+
+// Told reports whether the statements that made the news notified of it themselves.
+func (s *Session) Told() bool { return s.told }
 
 // control stands for cancel requests where queues are named: no queue has an empty name.
 const control = ""

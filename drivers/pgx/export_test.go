@@ -1,0 +1,14 @@
+package pgxstore
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stintmq/stint/internal/pgsql"
+)
+
+// CheckInvariants looks at a schema's tables.
+func CheckInvariants(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	return pgsql.NewSchema(schema).CheckInvariants(ctx, executor{pool})
+}
