@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"context"
+	"time"
 
 	"github.com/stintmq/stint/core"
 )
@@ -59,7 +60,7 @@ func (s *Session) ackRound(ctx context.Context, acks []core.Ack, part round, res
 		if err != nil {
 			return err
 		}
-		if try == lockTries {
+		if try == lockTries || len(held.at) > 0 && !sleep(ctx, lockPause<<try) {
 			for _, i := range held.at {
 				results[i].Err = core.ErrUnavailable // whoever holds the row may take long
 			}
@@ -70,8 +71,24 @@ func (s *Session) ackRound(ctx context.Context, acks []core.Ack, part round, res
 	return nil
 }
 
-// lockTries is how often an ack tries a row that others hold; then the worker is told to come again.
-const lockTries = 2
+// Rows that a heartbeat or a sweep holds are free within milliseconds, and tried again, at growing intervals; what
+// an application's transaction holds the worker is told to offer again: its neighbours must not wait for it.
+const (
+	lockTries = 6
+	lockPause = time.Millisecond
+)
+
+// sleep reports false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 func settlementOf(ack *core.Ack) settlement {
 	e := settlement{token: ack.Lease.Token, outcome: ack.Outcome, asked: ack.Outcome}
