@@ -15,16 +15,12 @@ import (
 func TestConformance(t *testing.T) {
 	pool := connect(t)
 	spare := &schemas{pool: pool}
-	used := map[core.Store]string{}
 	conformance.Run(t, conformance.Harness{
 		New: func(t testing.TB, clock core.Clock) core.Store {
-			name := spare.take(t)
-			s := openAt(t, pool, pgxstore.Options{Schema: name, Clock: clock})
-			used[s] = name
-			return s
+			return open(t, spare, pgxstore.Options{Clock: clock})
 		},
 		Open: func(t testing.TB, s core.Store, clock core.Clock) core.Store {
-			return openAt(t, pool, pgxstore.Options{Schema: used[s], Clock: clock})
+			return openAt(t, pool, pgxstore.Options{Schema: s.(*pgxstore.Store).Schema(), Clock: clock})
 		},
 		Begin: func(t testing.TB, s core.Store) (core.TxView, func() error, func() error) {
 			ctx := context.Background()
@@ -33,7 +29,7 @@ func TestConformance(t *testing.T) {
 			return s.(*pgxstore.Store).WithTx(tx),
 				func() error { return tx.Commit(ctx) }, func() error { return tx.Rollback(ctx) }
 		},
-		Check: func(t testing.TB, s core.Store) { checkInvariants(t, pool, used[s]) },
+		Check: func(t testing.TB, s core.Store) { checkInvariants(t, pool, s.(*pgxstore.Store).Schema()) },
 		Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule},
 	})
 }

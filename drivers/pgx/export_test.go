@@ -12,3 +12,9 @@ import (
 func CheckInvariants(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	return pgsql.NewSchema(schema).CheckInvariants(ctx, executor{pool})
 }
+
+// Schema is the name of the store's schema.
+func (s *Store) Schema() string { return s.opts.Schema }
+
+// Options are those that the store was made with, defaults filled in.
+func (s *Store) Options() Options { return s.opts }

@@ -70,6 +70,13 @@ func emptied(schema string) string {
 	return text
 }
 
+// fresh returns a store on a schema of its own.
+func fresh(t testing.TB) (*pgxstore.Store, *schemas) {
+	t.Helper()
+	spare := &schemas{pool: connect(t)}
+	return open(t, spare, pgxstore.Options{}), spare
+}
+
 // open returns a store on an empty schema.
 func open(t testing.TB, s *schemas, opts pgxstore.Options) *pgxstore.Store {
 	t.Helper()
