@@ -9,13 +9,13 @@ import (
 
 const (
 	sqlNamed = `select j.seq, j.id, l.token::text
-		from {}.jobs j left join {}.leases l on l.seq = j.seq where j.seq = any($1::bigint[])`
+		from {}.jobs j left join {}.leases l on l.seq = j.seq where j.seq = any((select $1::bigint[])::bigint[])`
 
 	sqlAnswers = `select seq, token::text, asked, answered from {}.runs
-			where seq = any($1::bigint[]) and token is not null and asked is not null
+			where seq = any((select $1::bigint[])::bigint[]) and token is not null and asked is not null
 		union all
 		select seq, token::text, asked, state from {}.finished
-			where seq = any($1::bigint[]) and token is not null and asked is not null`
+			where seq = any((select $1::bigint[])::bigint[]) and token is not null and asked is not null`
 )
 
 // lease is one claim of a job, by its number.

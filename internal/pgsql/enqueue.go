@@ -17,8 +17,9 @@ import (
 const sqlInsert = `with ` + moment + `,
 	input as materialized (
 		select nextval({numbers}) as seq, u.*, ` + greatestRunAt + ` as due
-		from unnest($2::text[], $3::text[], $4::text[], $5::smallint[], $6::bytea[], $7::text[], $8::integer[], $9::integer[],
-			$10::bigint[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::timestamptz[])
+		from unnest((select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::bytea[]),
+			(select $7::text[]), (select $8::integer[]), (select $9::integer[]), (select $10::bigint[]), (select $11::text[]),
+			(select $12::text[]), (select $13::text[]), (select $14::bigint[]), (select $15::timestamptz[]))
 			as u (id, name, queue, priority, payload, metadata, max_attempts, max_stalls, timeout, backoff, keep, trace, delay, run_at)),
 	ins as (
 		insert into {}.jobs (seq, enqueued_at, run_at, timeout, max_attempts, max_stalls, priority, id, queue, name, backoff,

@@ -14,7 +14,7 @@ const (
 	sqlExtend = `with ` + moment + `,
 		h as materialized (
 			select seq from {}.leases
-			where seq = any($2::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
+			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
 			order by seq for update skip locked),
 		u as (
 			update {}.leases set suspect_at = null, until = greatest(until,
@@ -22,7 +22,7 @@ const (
 			where seq = any(array(select seq from h)) returning seq, cancel)
 		select seq, cancel from u`
 
-	sqlHeld = `select seq, token::text from {}.leases where seq = any($1::bigint[])`
+	sqlHeld = `select seq, token::text from {}.leases where seq = any((select $1::bigint[])::bigint[])`
 )
 
 // Extend implements core.Store (Q5, Q7, Q21).

@@ -39,7 +39,7 @@ func saneOnly(list []string) []string {
 const (
 	sqlFindOwn = `select seq from {}.jobs where seq = $1::bigint and id is null`
 	sqlFindID  = `select seq from {}.jobs where id = $1::text`
-	sqlHolders = `select id, seq, name from {}.jobs where id = any($1::text[])`
+	sqlHolders = `select id, seq, name from {}.jobs where id = any((select $1::text[])::text[])`
 )
 
 // find returns the number of the job with an id.

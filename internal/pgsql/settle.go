@@ -17,7 +17,7 @@ import (
 const (
 	sqlHold = `h as materialized (
 			select seq from {}.leases
-			where seq = any($2::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
+			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
 			order by seq for update skip locked)`
 
 	sqlComplete = `with ` + moment + `,
@@ -39,7 +39,7 @@ const (
 	sqlSettle = `with ` + moment + `,
 		h as materialized (
 			select seq from {}.leases
-			where seq = any($2::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
+			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
 				and ($12::bigint is null or until <= ` + since + ` and suspect_at <= ` + since + `
 					- ($12::bigint / 1000000) * interval '1 second' - ($12::bigint % 1000000) * interval '1 microsecond')
 			order by seq for update skip locked),
