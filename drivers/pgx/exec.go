@@ -47,7 +47,7 @@ func (r rows) Close() error {
 }
 
 func (s *Store) session(q querier) *session {
-	return pgsql.NewSession(s.schema.In(executor{q}), s.opts.Clock, s.opts.Limits)
+	return pgsql.NewSession(s.schema.In(executor{q}), s.opts.Clock, s.opts.Limits).WithMarks(&s.marks)
 }
 
 // again is how often what the database rolled back because of others is done again.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgwake"
 )
 
@@ -20,7 +21,7 @@ func (s *Store) listen() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.listening = cancel
-	ear := pgwake.Ear{Hub: s.hub, Connect: s.connect, Logger: s.opts.Logger, Own: s.origin}
+	ear := pgwake.Ear{Hub: s.hub, Marks: &s.marks, Connect: s.connect, Logger: s.opts.Logger, Own: s.origin}
 	s.ear.Go(func() { ear.Listen(ctx) })
 	return nil
 }
@@ -67,10 +68,10 @@ func (l listener) Ping(ctx context.Context) error { return l.conn.Ping(ctx) }
 func (l listener) Close(ctx context.Context) { _ = l.conn.Close(ctx) }
 
 // notify tells other processes of queues with news.
-func (s *Store) notify(ctx context.Context, queues []string) error {
-	payloads := make([]string, len(queues))
-	for i, q := range queues {
-		payloads[i] = pgwake.Payload(s.origin, q)
+func (s *Store) notify(ctx context.Context, news []pgsql.News) error {
+	payloads := make([]string, len(news))
+	for i, n := range news {
+		payloads[i] = pgwake.Payload(s.origin, n)
 	}
 	_, err := s.own.Exec(ctx, "select pg_notify($1::text, p) from unnest($2::text[]) p", s.channel, payloads)
 	return err

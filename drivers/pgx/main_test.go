@@ -64,7 +64,7 @@ func (s *schemas) take(t testing.TB) string {
 // emptied deletes what a test left: that is quicker than truncating, and the tables keep their pages.
 func emptied(schema string) string {
 	text := ""
-	for _, table := range []string{"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "paused"} {
+	for _, table := range []string{"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused"} {
 		text += fmt.Sprintf("delete from %q.%s;", schema, table)
 	}
 	return text

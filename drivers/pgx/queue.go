@@ -35,7 +35,7 @@ func (s *Store) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 	}
 	var notify pgsql.Notify
 	if queues := queuesOf(reqs); s.teller.Due(queues...) {
-		notify = pgsql.Notify{Channel: s.channel, Origin: s.origin + " "}
+		notify = pgsql.Notify{Channel: s.channel, Origin: s.origin}
 	}
 	run := func(do op) error { return s.plain(ctx, s.pool, true, do) }
 	if pgsql.Parts(reqs) > 1 {
@@ -67,6 +67,9 @@ func queuesOf(reqs []core.EnqueueRequest) []string {
 
 // Claim implements core.Store.
 func (s *Store) Claim(ctx context.Context, req core.ClaimRequest) (core.Claimed, error) {
+	if err := s.listen(); err != nil {
+		return core.Claimed{}, err
+	}
 	wake := s.hub.Token() // before the pick: news that came later wakes whoever waits with this token
 	got, err := hot(ctx, s, func(ctx context.Context, sn *session) (core.Claimed, error) { return sn.Claim(ctx, req) })
 	if err == nil {
@@ -99,8 +102,8 @@ func (s *Store) RecoverStalled(ctx context.Context, req core.RecoverRequest) ([]
 	})
 }
 
-// AwaitWake implements core.Store (Q15). The first call opens the connection that listens; while that is down,
-// only this process's own news wake.
+// AwaitWake implements core.Store (Q15). The first call, of this or of Claim, opens the connection that listens;
+// while that is down, only this process's own news wake.
 func (s *Store) AwaitWake(ctx context.Context, queues []string, since core.WakeToken) (core.Wake, error) {
 	if err := s.listen(); err != nil {
 		return core.Wake{}, err

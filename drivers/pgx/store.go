@@ -51,6 +51,7 @@ type Store struct {
 	lanes   pgsql.Lanes
 	channel string // of NOTIFY
 	origin  string // this store's name in notifications
+	marks   pgsql.Marks
 	hub     *pgwake.Hub
 	teller  *pgwake.Teller
 
@@ -150,10 +151,11 @@ func (s *Store) enter(ctx context.Context) error {
 
 // tell says which queues have news: here at once, elsewhere as soon as the gap between notifications allows.
 func (s *Store) tell(sn *session) {
-	queues := sn.Woken()
-	s.hub.Ring(queues...)
+	news := sn.Woken()
+	s.marks.Lower(news...)
+	s.hub.Ring(news...)
 	if !sn.Told() {
-		s.teller.Tell(queues...)
+		s.teller.Tell(news...)
 	}
 }
 

@@ -28,8 +28,8 @@ func (v txView) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 	if err := v.s.ensureLanes(ctx, reqs); err != nil {
 		return nil, err
 	}
-	// Without an origin: nobody here knows when the caller commits, so this process listens too.
-	notify := pgsql.Notify{Channel: v.s.channel, Origin: pgwake.Payload("", "")}
+	// Nobody here knows when the caller commits, so this process listens too.
+	notify := pgsql.Notify{Channel: v.s.channel, Origin: pgwake.Nobody}
 	return value(v.run(ctx), func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
 		return sn.Enqueue(ctx, reqs, notify)
 	})

@@ -33,15 +33,17 @@ const (
 			insert into {}.ready (seq, place, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
 			select f.seq, nextval({numbers}), (select now from t), f.fence, j.bytes, 0, 0, f.snoozes, f.runs, j.priority, f.queue, f.name
 			from f cross join lateral (
-				select priority, coalesce(octet_length(payload), 0) as bytes from {}.jobs where seq = f.seq limit 1) j)
-		select queue from f`
+				select priority, coalesce(octet_length(payload), 0) as bytes from {}.jobs where seq = f.seq limit 1) j
+			returning queue, place)
+		select queue, place from w`
 
 	sqlPromote = `with ` + moment + `,
 		d as (delete from {}.delayed where seq = $2::bigint and run_at > (select now from t) returning *),
 		w as (
 			insert into {}.ready (seq, place, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
-			select seq, nextval({numbers}), (select now from t), fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name from d)
-		select queue from d`
+			select seq, nextval({numbers}), (select now from t), fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name from d
+			returning queue, place)
+		select queue, place from w`
 
 	removeFrom = `, r as (delete from {}.runs where seq = (select seq from d)),
 		j as (delete from {}.jobs where seq = (select seq from d))
@@ -67,7 +69,7 @@ func (s *Session) Cancel(ctx context.Context, id string) (core.State, error) {
 			n, err := s.x.Exec(ctx, sqlAskCancel, st.seq)
 			if n > 0 {
 				state = core.StateActive
-				s.wake(control)
+				s.wake(News{Queue: control})
 			}
 			return n > 0, err
 		case st.state >= completed:
@@ -112,10 +114,10 @@ func (s *Session) Promote(ctx context.Context, id string) error {
 
 // moved runs a statement that makes a job waiting, and wakes its queue.
 func (s *Session) moved(ctx context.Context, text string, seq int64) (bool, error) {
-	var queue string
-	done, err := sqlexec.One(ctx, s.x, []any{&queue}, text, s.now, seq)
+	var news News
+	done, err := sqlexec.One(ctx, s.x, []any{&news.Queue, &news.Place}, text, s.now, seq)
 	if done {
-		s.wake(queue)
+		s.wake(news)
 	}
 	return done, err
 }
@@ -158,7 +160,7 @@ func (s *Session) Resume(ctx context.Context, queue string) error {
 		return err
 	}
 	_, err := s.x.Exec(ctx, sqlResume, queue)
-	s.wake(queue)
+	s.wake(News{Queue: queue})
 	return err
 }
 

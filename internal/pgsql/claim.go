@@ -22,8 +22,11 @@ import (
 const sqlClaim = `with ` + moment + `,
 	next as materialized (
 		select min(d.run_at) as run_at from unnest($3::text[]) n (name) cross join lateral (
-			select run_at from {}.delayed where queue = $2::text and name = n.name order by run_at limit 1) d
+			select run_at from {}.delayed where queue = $2::text and name = n.name and run_at >= ` + dueMark + ` order by run_at limit 1) d
 		where not exists (select from {}.paused where queue = $2::text)),
+	lane as materialized (
+		select priority, coalesce(($11::bigint[])[array_position($10::smallint[], priority)], 0) as mark
+		from {}.lanes where queue = $2::text and not exists (select from {}.paused where queue = $2::text) order by priority desc),
 	go as materialized (
 		select 1 where not exists (select from {}.paused where queue = $2::text)
 			and ($5::boolean or not exists (select from next, t where next.run_at <= t.now))),
@@ -31,10 +34,10 @@ const sqlClaim = `with ` + moment + `,
 		select tid, row_number() over w as n, sum(bytes) over w as total
 		from (
 			select r.tid, r.bytes
-			from (select priority from {}.lanes where queue = $2::text and exists (select from go) order by priority desc) l
+			from (select * from lane where exists (select from go)) l
 			cross join lateral (
 				select r.ctid as tid, r.bytes from {}.ready r
-				where r.queue = $2::text and r.priority = l.priority and r.name = any($3::text[])
+				where r.queue = $2::text and r.priority = l.priority and r.place >= l.mark and r.name = any($3::text[])
 					and (r.stalls = 0 or r.seq = (select seq from {}.ready where queue = $2::text and stalls > 0
 						and name = any($3::text[]) order by priority desc, place limit 1))
 				order by r.place limit $4::bigint for update skip locked) r
@@ -48,18 +51,18 @@ const sqlClaim = `with ` + moment + `,
 			bytes, attempts, stalls, snoozes, runs, priority, queue, name, $9::text from c)
 	select (select now from t), (select run_at from next),
 		(select count(*) from (
-			select from (select priority from {}.lanes where queue = $2::text
-				and not exists (select from {}.paused where queue = $2::text) order by priority desc) l
-			cross join lateral (
-				select from {}.ready r where r.queue = $2::text and r.priority = l.priority and r.name = any($3::text[])
+			select from lane l cross join lateral (
+				select from {}.ready r where r.queue = $2::text and r.priority = l.priority and r.place >= l.mark and r.name = any($3::text[])
 				order by r.place limit $4::bigint + 1) r
 			limit $4::bigint + 1) found),
 		(select count(*) from (select from {}.ready where queue = $2::text and stalls > 0 and name = any($3::text[]) limit 2) found),
-		exists (select from p where total > $6::bigint and n > 1),
+		exists (select from p where total > $6::bigint and n > 1), (select array_agg(priority) from lane), (select last_value from {}.numbers),
 		0::bigint, ` + noBody + `, now(), 0, 0, 0, 0, 0::bigint
 	union all
-	select null, null, 0, 0, false, w.place, ` + bodyColumns + `, ` + standColumns + `
+	select null, null, 0, 0, false, null, 0, w.place, ` + bodyColumns + `, ` + standColumns + `
 	from c w cross join lateral (select * from {}.jobs where seq = w.seq limit 1) j`
+
+const dueMark = `coalesce($12::timestamptz, '-infinity')`
 
 const claimUntil = `(select now from t) + ($7::bigint / 1000000) * interval '1 second' + ($7::bigint % 1000000) * interval '1 microsecond'`
 
@@ -68,18 +71,23 @@ const sqlJoin = `with
 	d as (delete from {}.delayed where ctid = any(array(
 		select d.tid from unnest($3::text[]) n (name) cross join lateral (
 			select ctid as tid, run_at, seq from {}.delayed
-			where queue = $2::text and name = n.name and run_at <= ` + since + `
+			where queue = $2::text and name = n.name and run_at <= ` + since + ` and run_at >= coalesce($5::timestamptz, '-infinity')
 			order by run_at, seq limit $4::bigint for update skip locked) d
 		order by d.run_at, d.seq limit $4::bigint)) returning *),
 	w as (
 		insert into {}.ready (seq, place, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
 		select seq, nextval({numbers}), run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name
-		from (select * from d order by run_at, seq) d)
-	select count(*) from d`
+		from (select * from d order by run_at, seq) d returning place)
+	select count(*), coalesce(min(place), 0) from w`
 
 const sqlUnderToken = `select w.cancel, w.claimed_at, ` + bodyColumns + `, ` + standColumns + `
 	from {}.leases w cross join lateral (select * from {}.jobs where seq = w.seq limit 1) j
 	where w.token = $1::uuid`
+
+// sqlSweep asks for the turn to look without marks; others of this queue and names had it lately, or nobody.
+const sqlSweep = `insert into {}.sweeps as s (queue, names, at) values ($2::text, $3::bigint, coalesce($1::timestamptz, clock_timestamp()))
+	on conflict (queue, names) do update set at = excluded.at where s.at <= excluded.at - interval '5 seconds' or s.at > excluded.at
+	returning true`
 
 // maxJoin is how many due jobs a claim lets join per want (Q3): enough for the order to be that of their times,
 // few enough to be quick.
@@ -143,22 +151,38 @@ func (c *claiming) serve(ctx context.Context, i int) error {
 	if want.Limit == 0 || len(names) == 0 || !sane(want.Queue) {
 		return nil
 	}
-	got, err := c.pick(ctx, want, names, want.Limit, false)
+	marks := c.s.marks.look(want.Queue, names)
+	if marks.sweep {
+		var won bool
+		if _, err := sqlexec.One(ctx, c.s.x, []any{&won}, sqlSweep, c.s.now, want.Queue, marks.key.names); err != nil {
+			return err
+		}
+		if won {
+			marks = marks.bare()
+		}
+	}
+	got, err := c.pick(ctx, want, names, want.Limit, false, marks)
 	if err != nil {
 		return err
 	}
 	if got.due() {
 		var joined int64
-		if _, err := sqlexec.One(ctx, c.s.x, []any{&joined}, sqlJoin, c.s.now, want.Queue, names, int64(maxJoin)); err != nil {
+		news := News{Queue: want.Queue}
+		_, err := sqlexec.One(ctx, c.s.x, []any{&joined, &news.Place}, sqlJoin, c.s.now, want.Queue, names, int64(maxJoin), marks.due)
+		if err != nil {
 			return err
 		}
-		if got, err = c.pick(ctx, want, names, want.Limit, true); err != nil {
+		if joined > 0 {
+			marks = marks.bare() // places were drawn
+		}
+		if got, err = c.pick(ctx, want, names, want.Limit, true, marks); err != nil {
 			return err
 		}
 		if joined > 0 && (got.left() || got.due()) {
-			c.s.wake(want.Queue) // more became runnable than this claim takes (Q3)
+			c.s.wake(news) // more became runnable than this claim takes (Q3)
 		}
 	}
+	c.raise(marks, got)
 	c.jobs = append(c.jobs, got.jobs...)
 	c.capped = got.capped
 	if !got.capped && got.left() && c.laterOf(i) {
@@ -179,7 +203,7 @@ func (c *claiming) laterOf(i int) bool {
 // lookAgain asks what is left now to wants that left something to later ones.
 func (c *claiming) lookAgain(ctx context.Context) error {
 	for _, i := range c.look {
-		got, err := c.pick(ctx, c.req.Wants[i], saneOnly(c.req.Wants[i].Names), 0, true)
+		got, err := c.pick(ctx, c.req.Wants[i], saneOnly(c.req.Wants[i].Names), 0, true, view{}.bare())
 		if err != nil {
 			return err
 		}
@@ -196,6 +220,9 @@ type picked struct {
 	next           *time.Time
 	there, stalled int
 	capped         bool
+	lanes          []int16
+	drawn          int64   // the newest number
+	places         []int64 // of jobs
 }
 
 // due reports whether a delayed job was due.
@@ -204,32 +231,33 @@ func (p *picked) due() bool { return p.next != nil && !p.next.After(p.now) }
 // left reports whether jobs that match were not taken.
 func (p *picked) left() bool { return p.there > len(p.jobs) || p.capped }
 
-func (c *claiming) pick(ctx context.Context, want core.Want, names []string, limit int, force bool) (*picked, error) {
+func (c *claiming) pick(ctx context.Context, want core.Want, names []string, limit int, force bool, marks view) (*picked, error) {
 	p := &picked{limit: limit}
 	if limit > 0 {
 		p.jobs = make([]core.Record, 0, min(limit, 128))
 	}
-	var places []int64
 	var b body
 	room := c.room
 	err := sqlexec.Each(ctx, c.s.x, func(r sqlexec.Rows) error {
 		var now, next *time.Time
 		var there, stalled int
 		var capped bool
-		var place int64
+		var lanes []int16
+		var drawn, place int64
 		var rec core.Record
-		if err := r.Scan(append([]any{&now, &next, &there, &stalled, &capped, &place}, b.columns(&rec)...)...); err != nil {
+		if err := r.Scan(append([]any{&now, &next, &there, &stalled, &capped, &lanes, &drawn, &place}, b.columns(&rec)...)...); err != nil {
 			return err
 		}
 		if now != nil {
-			p.now, p.next, p.there, p.stalled, p.capped = *now, next, there, stalled, capped
+			p.now, p.next, p.there, p.stalled, p.capped, p.lanes, p.drawn = *now, next, there, stalled, capped, lanes, drawn
 			return nil
 		}
 		c.room -= int64(len(rec.Payload))
 		err := b.finish(&rec)
-		p.jobs, places = append(p.jobs, rec), append(places, place)
+		p.jobs, p.places = append(p.jobs, rec), append(p.places, place)
 		return err
-	}, sqlClaim, c.s.now, want.Queue, names, int64(limit), force, room, int64(c.req.Lease/time.Microsecond), c.req.Token, c.req.Worker)
+	}, sqlClaim, c.s.now, want.Queue, names, int64(limit), force, room, int64(c.req.Lease/time.Microsecond), c.req.Token, c.req.Worker,
+		marks.priorities, marks.places, marks.due)
 	if err != nil {
 		return nil, err
 	}
@@ -237,11 +265,11 @@ func (c *claiming) pick(ctx context.Context, want core.Want, names []string, lim
 		p.jobs[i].State, p.jobs[i].ClaimedAt = core.StateActive, p.now.UTC()
 		p.jobs[i].Fence++
 	}
-	sortByPlace(p.jobs, places)
+	sortByPlace(p.jobs, p.places)
 	return p, nil
 }
 
-// sortByPlace puts jobs in line: statements promise no order.
+// sortByPlace puts jobs in line: statements promise no order. places go along.
 func sortByPlace(jobs []core.Record, places []int64) {
 	place := make(map[int64]int64, len(jobs))
 	for i := range jobs {
@@ -250,7 +278,44 @@ func sortByPlace(jobs []core.Record, places []int64) {
 	slices.SortFunc(jobs, func(a, b core.Record) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(place[a.Ref], place[b.Ref]))
 	})
+	for i := range jobs {
+		places[i] = place[jobs[i].Ref]
+	}
 }
+
+// raise tells the marks what the claim saw: every lane before that of its last job to the end, that one up to the job.
+func (c *claiming) raise(marks view, p *picked) {
+	if !marks.on || p.paused() {
+		return
+	}
+	if p.stalled > 0 {
+		c.s.marks.drop(marks) // others that stalled may be stepped over, at any place
+		return
+	}
+	full := p.capped || len(p.jobs) >= p.limit
+	last := int16(core.MinPriority - 1)
+	up := make(map[int16]int64, len(p.lanes))
+	for i := range p.jobs {
+		lane := int16(p.jobs[i].Priority)
+		up[lane] = max(up[lane], p.places[i]+1)
+		if last < core.MinPriority || lane < last {
+			last = lane
+		}
+	}
+	for _, lane := range p.lanes {
+		if !full || lane > last {
+			up[lane] = p.drawn + 1
+		}
+	}
+	due := p.now
+	if p.next != nil {
+		due = *p.next
+	}
+	c.s.marks.raise(marks, up, due)
+}
+
+// paused reports whether the claim found no lane that it may take from.
+func (p *picked) paused() bool { return len(p.lanes) == 0 }
 
 // remains finds out what a want leaves to the next claim.
 func (c *claiming) remains(p *picked) {
@@ -261,7 +326,7 @@ func (c *claiming) remains(p *picked) {
 		}
 	}
 	switch {
-	case p.due(), p.capped, p.left() && (len(p.jobs) >= p.limit || stalled > 0 && p.stalled > stalled):
+	case p.due(), p.capped, p.stalled > max(stalled, 1), p.left() && (len(p.jobs) >= p.limit || stalled > 0 && p.stalled > stalled):
 		c.left = true // beyond the limit, or a second one that stalled
 	case p.left():
 		c.skipped = true

@@ -36,8 +36,11 @@ const sqlInsert = `with ` + moment + `,
 		insert into {}.delayed (seq, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
 		select seq, run_at, 0, bytes, 0, 0, 0, 0, priority, queue, name from ins where run_at > (select now from t)),
 	n as materialized (
-		select pg_notify($16::text, $17::text || queue) from (select distinct queue from ins) q where $16::text is not null)
-	select ins.seq, coalesce(ins.id, ''), ins.queue, told.n from ins cross join (select count(*) as n from n) told`
+		select pg_notify($16::text, $17::text || ' ' || place || ' ' || due || ' ' || queue)
+		from (
+			select queue, min(seq) as place, coalesce((extract(epoch from min(run_at)) * 1000000)::bigint, 0) as due from ins group by queue) q
+		where $16::text is not null)
+	select ins.seq, coalesce(ins.id, ''), ins.queue, ins.run_at, told.n from ins cross join (select count(*) as n from n) told`
 
 const greatestRunAt = `greatest((select now from t), u.run_at)
 			+ (u.delay / 1000000) * interval '1 second' + (u.delay % 1000000) * interval '1 microsecond'`
@@ -48,7 +51,7 @@ const (
 	partBytes = 8 << 20
 )
 
-// Notify says on which channel an insert notifies, and with what in front of the queue. No channel: it does not.
+// Notify says on which channel an insert notifies, and whose news they are: see package pgwake. No channel: it does not.
 type Notify struct{ Channel, Origin string }
 
 func (n Notify) channel() any {
@@ -155,10 +158,11 @@ func (e *enqueueing) insert(ctx context.Context, at []int) (refused []int, err e
 	err = sqlexec.Each(ctx, e.s.x, func(r sqlexec.Rows) error {
 		var seq, told int64
 		var id, queue string
-		if err := r.Scan(&seq, &id, &queue, &told); err != nil {
+		var due time.Time
+		if err := r.Scan(&seq, &id, &queue, &due, &told); err != nil {
 			return err
 		}
-		e.s.wake(queue)
+		e.s.wake(News{Queue: queue, Place: seq, Due: due})
 		if id == "" {
 			own = append(own, seq)
 		} else {

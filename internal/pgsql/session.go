@@ -8,7 +8,6 @@
 package pgsql
 
 import (
-	"sort"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -22,13 +21,14 @@ type Session struct {
 	limits core.Limits
 	tx     bool // inside the caller's transaction
 
-	woken map[string]struct{} // queues with news, "" for cancel requests
-	told  bool                // by the statements themselves
+	marks *Marks
+	woken map[string]News // by queue; "" for cancel requests
+	told  bool            // by the statements themselves
 }
 
 // NewSession returns a session. A clock of nil is the database's own.
 func NewSession(x sqlexec.Executor, clock core.Clock, limits core.Limits) *Session {
-	s := &Session{x: x, limits: limits, woken: make(map[string]struct{})}
+	s := &Session{x: x, limits: limits, woken: make(map[string]News)}
 	if clock != nil {
 		s.now = core.Micros(clock.Now())
 	}
@@ -42,14 +42,19 @@ func (s *Session) InTx() *Session {
 	return s
 }
 
-// Woken are the queues that have news once what the session did is committed; "" stands for cancel requests.
-func (s *Session) Woken() []string {
-	queues := make([]string, 0, len(s.woken))
-	for q := range s.woken {
-		queues = append(queues, q)
+// WithMarks lets claims skip what is known to be dead.
+func (s *Session) WithMarks(m *Marks) *Session {
+	s.marks = m
+	return s
+}
+
+// Woken are the news once what the session did is committed; queue "" stands for cancel requests.
+func (s *Session) Woken() []News {
+	news := make([]News, 0, len(s.woken))
+	for _, n := range s.woken {
+		news = append(news, n)
 	}
-	sort.Strings(queues)
-	return queues
+	return news
 }
 
 // Told reports whether the statements that made the news notified of it themselves.
@@ -58,7 +63,7 @@ func (s *Session) Told() bool { return s.told }
 // control stands for cancel requests where queues are named: no queue has an empty name.
 const control = ""
 
-func (s *Session) wake(queue string) { s.woken[queue] = struct{}{} }
+func (s *Session) wake(n News) { Merge(s.woken, n) }
 
 // The store's time is one moment per statement: $1, else the database's. moment is for what is written: a
 // statement that waited must not hand out what is old already. The index conditions of sweeps take since, which

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/sqlexec"
@@ -32,7 +33,7 @@ const (
 		k as (
 			insert into {}.tallies (queue, name, completed, failed, cancelled)
 			select queue, name, count(*), 0, 0 from f group by queue, name)
-		select seq, queue, 5, runs from f`
+		select seq, queue, 5, runs, 0::bigint, null::timestamptz from f`
 
 	// outcome is what the ledger says, asked what an ack asked for. What yields ends as cancelled while a cancel is
 	// pending. state 0: back to its place. $12: only leases that ended, and were suspect for so long: a sweep's.
@@ -74,14 +75,15 @@ const (
 			select seq, case state when 0 then place else nextval({numbers}) end, case state when 0 then run_at else now end, fence, bytes,
 				attempts + (counts = 'attempt')::int, stalls, snoozes + (counts = 'snooze')::int,
 				runs + (counts = 'attempt')::int, priority, queue, name
-			from (select * from e order by pos) e where state < 2),
+			from (select * from e order by pos) e where state < 2 returning place),
 		y as (
 			insert into {}.delayed (seq, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
 			select seq, now + (delay / 1000000) * interval '1 second' + (delay % 1000000) * interval '1 microsecond', fence, bytes,
 				attempts + (counts = 'attempt')::int, stalls + (counts = 'stall')::int, snoozes + (counts = 'snooze')::int,
 				runs + (counts in ('attempt', 'stall'))::int, priority, queue, name
-			from e where state = 2)
-		select seq, queue, greatest(state, 1), runs + (state >= 5 or counts in ('attempt', 'stall'))::int from e`
+			from e where state = 2 returning run_at)
+		select seq, queue, greatest(state, 1), runs + (state >= 5 or counts in ('attempt', 'stall'))::int,
+			coalesce((select min(place) from w), 0), (select min(run_at) from y) from e`
 
 	sqlTrim = `delete from {}.runs where seq = $1::bigint and number <= $2::integer`
 )
@@ -119,6 +121,8 @@ type settlement struct {
 type settled struct {
 	queue string
 	state int64
+	place int64     // no smaller one was taken by the same statement
+	due   time.Time // nothing is due earlier of what it delayed
 }
 
 // settle ends the leases of jobs, each of which occurs once, and returns those that ended. suspect, unless nil, is
@@ -129,9 +133,11 @@ func (s *Session) settle(ctx context.Context, seqs []int64, ends []settlement, s
 	scan := func(r sqlexec.Rows) error {
 		var seq, runs int64
 		var e settled
-		if err := r.Scan(&seq, &e.queue, &e.state, &runs); err != nil {
+		var due *time.Time
+		if err := r.Scan(&seq, &e.queue, &e.state, &runs, &e.place, &due); err != nil {
 			return err
 		}
+		e.due = utc(due)
 		done[seq] = e
 		if runs > core.LedgerLimit {
 			long = append(long, [2]int64{seq, runs - core.LedgerLimit})
@@ -147,7 +153,7 @@ func (s *Session) settle(ctx context.Context, seqs []int64, ends []settlement, s
 	}
 	for _, e := range done {
 		if e.state < completed {
-			s.wake(e.queue)
+			s.wake(News{Queue: e.queue, Place: e.place, Due: e.due})
 		}
 	}
 	for _, l := range long {

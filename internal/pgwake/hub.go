@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/pgsql"
 )
 
 // Control stands for cancel requests where queues are named: no queue has an empty name.
@@ -100,21 +101,21 @@ func (h *Hub) happened(queues []string, seen uint64) bool {
 		slices.ContainsFunc(queues, func(q string) bool { return h.last[q] > seen })
 }
 
-// Ring wakes the waiters of queues; Control wakes everybody.
-func (h *Hub) Ring(queues ...string) {
-	if len(queues) == 0 {
+// Ring wakes the waiters of the queues that have news; Control wakes everybody.
+func (h *Hub) Ring(news ...pgsql.News) {
+	if len(news) == 0 {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.event++
 	control := false
-	for _, q := range queues {
-		h.last[q] = h.event
-		control = control || q == Control
+	for _, n := range news {
+		h.last[n.Queue] = h.event
+		control = control || n.Queue == Control
 	}
 	h.release(func(w *waiter) bool {
-		return control || slices.ContainsFunc(queues, func(q string) bool { return slices.Contains(w.queues, q) })
+		return control || slices.ContainsFunc(news, func(n pgsql.News) bool { return slices.Contains(w.queues, n.Queue) })
 	})
 }
 

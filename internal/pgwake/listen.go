@@ -2,10 +2,14 @@ package pgwake
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stintmq/stint/internal/pgsql"
 )
 
 // Listener is a connection that listens to the store's channel. One goroutine uses it.
@@ -27,16 +31,41 @@ const (
 	lastBackoff  = 30 * time.Second
 )
 
-// Ear hears the notifications of other processes for a hub.
+// Ear hears the notifications of other processes for a hub, and for the marks of claims.
 type Ear struct {
 	Hub     *Hub
+	Marks   *pgsql.Marks
 	Connect func(ctx context.Context) (Listener, error)
 	Logger  *slog.Logger
 	Own     string // the origin of this process's notifications, which the hub knows already
 }
 
-// Payload is what a notification says: its origin, which may be empty, and a queue.
-func Payload(origin, queue string) string { return origin + " " + queue }
+// Payload is what a notification says: its origin, "-" if nobody's, the smallest place and time, 0 if none, and the
+// queue.
+func Payload(origin string, n pgsql.News) string {
+	due := int64(0)
+	if !n.Due.IsZero() {
+		due = n.Due.UnixMicro()
+	}
+	return fmt.Sprintf("%s %d %d %s", origin, n.Place, due, n.Queue)
+}
+
+// Nobody is the origin of news that their own process has to hear as well.
+const Nobody = "-"
+
+func parse(payload string) (origin string, n pgsql.News, ok bool) {
+	parts := strings.SplitN(payload, " ", 4)
+	if len(parts) != 4 {
+		return "", n, false
+	}
+	place, err1 := strconv.ParseInt(parts[1], 10, 64)
+	due, err2 := strconv.ParseInt(parts[2], 10, 64)
+	n = pgsql.News{Queue: parts[3], Place: place}
+	if due != 0 {
+		n.Due = time.UnixMicro(due)
+	}
+	return parts[0], n, err1 == nil && err2 == nil
+}
 
 // Listen connects and hears until ctx ends. A connection that breaks, or gives no sign of life, is made anew: at
 // once, then with longer and longer waits; one warning per outage. Whenever there is a new connection everybody is
@@ -50,8 +79,10 @@ func (e *Ear) Listen(ctx context.Context) {
 				e.Logger.Info("stint: wake channel is back")
 			}
 			wait, warned = 0, false
+			e.Marks.Start()
 			e.Hub.RingAll()
 			err = e.hear(ctx, l)
+			e.Marks.Stop()
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
 			l.Close(closing)
 			cancel()
@@ -100,11 +131,15 @@ func (e *Ear) hear(ctx context.Context, l Listener) error {
 }
 
 func (e *Ear) heard(payload string) {
-	origin, queue, ok := strings.Cut(payload, " ")
-	if ok && origin != "" && origin == e.Own {
-		return
+	origin, news, ok := parse(payload)
+	switch {
+	case !ok: // of another release, it may be
+		e.Marks.Start()
+		e.Hub.RingAll()
+	case origin != e.Own:
+		e.Marks.Lower(news)
+		e.Hub.Ring(news)
 	}
-	e.Hub.Ring(queue)
 }
 
 // sleep reports false when ctx ended first.

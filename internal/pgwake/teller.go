@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/stintmq/stint/internal/pgsql"
 )
 
 // Gap is the shortest time between two notifications of a queue by one process. NOTIFY takes a lock that is the whole
@@ -17,20 +19,20 @@ const sendTimeout = 5 * time.Second
 // Teller tells other processes which queues have news: at once, and then again when the gap is over, for whatever
 // happened meanwhile. Safe for concurrent use.
 type Teller struct {
-	send func(ctx context.Context, queues []string) error
+	send func(ctx context.Context, news []pgsql.News) error
 	fail func(error)
 
 	mu      sync.Mutex
 	end     bool
-	told    map[string]time.Time // when a queue was told last
-	pending map[string]struct{}  // has news since
+	told    map[string]time.Time  // when a queue was told last
+	pending map[string]pgsql.News // since then
 	timer   *time.Timer
 	sending sync.WaitGroup
 }
 
 // NewTeller returns a teller that sends with send; fail hears of errors.
-func NewTeller(send func(ctx context.Context, queues []string) error, fail func(error)) *Teller {
-	return &Teller{send: send, fail: fail, told: make(map[string]time.Time), pending: make(map[string]struct{})}
+func NewTeller(send func(ctx context.Context, news []pgsql.News) error, fail func(error)) *Teller {
+	return &Teller{send: send, fail: fail, told: make(map[string]time.Time), pending: make(map[string]pgsql.News)}
 }
 
 // Due reports whether a queue may be told at once, and if so counts it as told: by the caller, who puts the
@@ -50,17 +52,17 @@ func (t *Teller) Due(queues ...string) bool {
 	return true
 }
 
-// Tell tells of queues as soon as the gap allows, without waiting for it.
-func (t *Teller) Tell(queues ...string) {
+// Tell tells of news as soon as the gap allows, without waiting for it.
+func (t *Teller) Tell(news ...pgsql.News) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.end || len(queues) == 0 {
+	if t.end || len(news) == 0 {
 		return
 	}
+	pgsql.Merge(t.pending, news...)
 	first := time.Now().Add(Gap)
-	for _, q := range queues {
-		t.pending[q] = struct{}{}
-		if at := t.told[q].Add(Gap); at.Before(first) {
+	for _, n := range news {
+		if at := t.told[n.Queue].Add(Gap); at.Before(first) {
 			first = at
 		}
 	}
@@ -75,17 +77,17 @@ func (t *Teller) flush() {
 	defer t.sending.Done()
 	t.mu.Lock()
 	t.timer = nil
-	queues := t.take()
+	news := t.take()
 	t.mu.Unlock()
-	t.sendNow(queues)
+	t.sendNow(news)
 }
 
 // take empties pending.
-func (t *Teller) take() []string {
+func (t *Teller) take() []pgsql.News {
 	now := time.Now()
-	queues := make([]string, 0, len(t.pending))
-	for q := range t.pending {
-		queues = append(queues, q)
+	news := make([]pgsql.News, 0, len(t.pending))
+	for q, n := range t.pending {
+		news = append(news, n)
 		t.told[q] = now
 	}
 	clear(t.pending)
@@ -94,16 +96,16 @@ func (t *Teller) take() []string {
 			delete(t.told, q)
 		}
 	}
-	return queues
+	return news
 }
 
-func (t *Teller) sendNow(queues []string) {
-	if len(queues) == 0 {
+func (t *Teller) sendNow(news []pgsql.News) {
+	if len(news) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
 	defer cancel()
-	if err := t.send(ctx, queues); err != nil {
+	if err := t.send(ctx, news); err != nil {
 		t.fail(err)
 	}
 }
@@ -112,13 +114,13 @@ func (t *Teller) sendNow(queues []string) {
 func (t *Teller) Close() {
 	t.mu.Lock()
 	t.end = true
-	var queues []string
+	var news []pgsql.News
 	if t.timer != nil && t.timer.Stop() {
 		t.timer = nil
-		queues = t.take()
+		news = t.take()
 		t.sending.Done()
 	}
 	t.mu.Unlock()
-	t.sendNow(queues)
+	t.sendNow(news)
 	t.sending.Wait()
 }

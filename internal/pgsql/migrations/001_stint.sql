@@ -147,6 +147,14 @@ create table lanes (
     primary key (queue, priority)
 );
 
+-- When a claim last looked without marks, per queue and set of names.
+create table sweeps (
+    queue text        collate "C" not null,
+    names bigint      not null,
+    at    timestamptz not null,
+    primary key (queue, names)
+);
+
 -- The queues that are paused.
 create table paused (
     queue text collate "C" primary key
