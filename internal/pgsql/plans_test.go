@@ -84,8 +84,8 @@ func plan(t *testing.T, conn *pgx.Conn, text string) []string {
 	return lines
 }
 
-// small are the tables that a plan may read from end to end: what is in flight, and what stays small.
-var small = regexp.MustCompile(`Seq Scan on (leases|lanes|paused|tallies)\b`)
+// small are the tables that a plan may read from end to end: what is in flight, what stays small, the sequence.
+var small = regexp.MustCompile(`Seq Scan on (leases|lanes|paused|tallies|sweeps|numbers)\b`)
 
 // TestPlansSearch: no statement of a worker or a producer reads a large table from end to end, sorts or hashes one,
 // whether it was prepared when the tables were new, or when vacuum and analyze had found them empty.
