@@ -41,9 +41,16 @@ func (s *Store) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 	if pgsql.Parts(reqs) > 1 {
 		run = func(do op) error { return s.atomic(ctx, s.pool, do) }
 	}
-	return value(run, func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
+	res, err := value(run, func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
 		return sn.Enqueue(ctx, reqs, notify)
 	})
+	if !pgsql.Contended(err) {
+		return res, err
+	}
+	return value(func(do op) error { return s.atomic(ctx, s.pool, do) },
+		func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
+			return sn.EnqueueApart(ctx, reqs, notify)
+		})
 }
 
 // ensureLanes makes the lanes that reqs are the first to use.

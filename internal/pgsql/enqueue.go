@@ -13,14 +13,15 @@ import (
 
 // sqlInsert inserts jobs, and has each wait or be delayed, by what time it is now. Numbers are drawn in the order of
 // the request and ids are inserted in theirs, which is the same for all: so batches that overlap wait for each
-// other and never in a circle. A transaction that inserts the same id is waited for.
+// other and never in a circle. A transaction that inserts the same id is waited for, for as long as $18 says.
 const sqlInsert = `with ` + moment + `,
 	input as materialized (
 		select nextval({numbers}) as seq, u.*, ` + greatestRunAt + ` as due
 		from unnest((select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::bytea[]),
 			(select $7::text[]), (select $8::integer[]), (select $9::integer[]), (select $10::bigint[]), (select $11::text[]),
 			(select $12::text[]), (select $13::text[]), (select $14::bigint[]), (select $15::timestamptz[]))
-			as u (id, name, queue, priority, payload, metadata, max_attempts, max_stalls, timeout, backoff, keep, trace, delay, run_at)),
+			as u (id, name, queue, priority, payload, metadata, max_attempts, max_stalls, timeout, backoff, keep, trace, delay, run_at)
+		where $18::text is null or (select set_config('lock_timeout', $18::text, true)) is not null),
 	ins as (
 		insert into {}.jobs (seq, enqueued_at, run_at, timeout, max_attempts, max_stalls, priority, id, queue, name, backoff,
 			payload, metadata, keep, trace)
@@ -90,7 +91,18 @@ var errMoving = fmt.Errorf("%w: the job was changed by others again and again", 
 // Enqueue implements core.Enqueuer (Q10, Q11).
 func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest, notify Notify) ([]core.EnqueueResult, error) {
 	e := enqueueing{s: s, reqs: reqs, results: make([]core.EnqueueResult, len(reqs)), notify: notify, first: map[string]int{}}
-	s.told = notify.Channel != ""
+	if !s.tx {
+		e.patient = "1s"
+	}
+	return e.run(ctx)
+}
+
+func (e *enqueueing) run(ctx context.Context) ([]core.EnqueueResult, error) {
+	e.s.told = e.notify.Channel != ""
+	insert, reqs := e.insert, e.reqs
+	if e.apart {
+		insert = e.insertApart
+	}
 	left := e.admit()
 	for try := 0; len(left) > 0; try++ {
 		if try == tries {
@@ -99,7 +111,7 @@ func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest, notif
 		var refused []int
 		for at := 0; at < len(left); {
 			n := partOf(len(left)-at, func(i int) *core.EnqueueRequest { return &reqs[left[at+i]] })
-			again, err := e.insert(ctx, left[at:at+n])
+			again, err := insert(ctx, left[at:at+n])
 			if err != nil {
 				return nil, err
 			}
@@ -121,6 +133,9 @@ type enqueueing struct {
 	results []core.EnqueueResult
 	notify  Notify
 	first   map[string]int // an id -> the item that asks for it first
+	patient string         // how long to wait for who inserts the same id; "": as long as the caller's transaction does
+	apart   bool           // each contended item gets an error of its own
+	waits   int            // for contended items
 }
 
 // admit answers what needs no database, and returns the items to insert.
@@ -231,7 +246,9 @@ func (e *enqueueing) repeats() {
 		if errors.As(e.results[first].Err, &conflict) {
 			holder = conflict.Name
 		}
-		e.results[i] = taken(id, holder, e.reqs[i].Name)
+		if e.results[i] = taken(id, holder, e.reqs[i].Name); errors.Is(e.results[first].Err, core.ErrUnavailable) {
+			e.results[i] = core.EnqueueResult{Err: errContended}
+		}
 	}
 }
 
@@ -268,5 +285,5 @@ func (e *enqueueing) arguments(at []int) ([]any, error) {
 		}
 	}
 	return []any{e.s.now, ids, names, queues, priority, payload, metadata, maxAttempts, maxStalls, timeout, backoff, keep, trace,
-		delay, runAt, e.notify.channel(), e.notify.Origin}, nil
+		delay, runAt, e.notify.channel(), e.notify.Origin, e.patience(ids)}, nil
 }
