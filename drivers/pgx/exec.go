@@ -2,6 +2,7 @@ package pgxstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -69,7 +70,7 @@ func (s *Store) atomic(ctx context.Context, pool *pgxpool.Pool, do op) error {
 	return s.run(ctx, pool, true, func(ctx context.Context, conn *pgx.Conn) (sn *session, err error) {
 		committing := false
 		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			sn = s.session(tx)
+			sn = s.session(tx).Whole()
 			err := do(ctx, sn)
 			committing = err == nil
 			return err
@@ -95,10 +96,16 @@ func (s *Store) run(ctx context.Context, pool *pgxpool.Pool, writes bool, do fun
 		if err == nil {
 			return nil
 		}
-		if try < again && pgsql.Again(err) && ctx.Err() == nil {
+		if try < again && pgsql.Again(err) && !errors.Is(err, core.ErrUnknown) && ctx.Err() == nil {
 			continue
 		}
-		return pgsql.Fault(ctx, err, writes && !pgconn.SafeToRetry(err))
+		err = pgsql.Fault(ctx, err, writes && !pgconn.SafeToRetry(err))
+		if errors.Is(err, core.ErrUnknown) {
+			// It may have been done, and this process does not listen to its own notifications.
+			s.marks.Forget()
+			s.hub.RingAll()
+		}
+		return err
 	}
 }
 

@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -22,6 +23,9 @@ func (s *Session) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, e
 	}
 	for _, part := range rounds(seqs, func(i int) bool { return results[i].Err == nil }) {
 		if err := s.ackRound(ctx, acks, part, results); err != nil {
+			if slices.ContainsFunc(results, func(r core.AckResult) bool { return r.State != "" }) {
+				err = s.partly(err)
+			}
 			return nil, err
 		}
 	}

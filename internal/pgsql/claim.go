@@ -290,6 +290,7 @@ func (c *claiming) raise(marks view, p *picked) {
 	}
 	if p.stalled > 0 {
 		c.s.marks.drop(marks) // others that stalled may be stepped over, at any place
+		c.left = c.left || marks.skips()
 		return
 	}
 	full := p.capped || len(p.jobs) >= p.limit

@@ -113,18 +113,26 @@ func (e *enqueueing) run(ctx context.Context) ([]core.EnqueueResult, error) {
 			n := partOf(len(left)-at, func(i int) *core.EnqueueRequest { return &reqs[left[at+i]] })
 			again, err := insert(ctx, left[at:at+n])
 			if err != nil {
-				return nil, err
+				return nil, e.failed(err)
 			}
 			refused = append(refused, again...)
 			at += n
 		}
 		var err error
 		if left, err = e.held(ctx, refused); err != nil {
-			return nil, err
+			return nil, e.failed(err)
 		}
 	}
 	e.repeats()
 	return e.results, nil
+}
+
+// failed is the call's error: with jobs that landed already nobody may take it for a call that was not done.
+func (e *enqueueing) failed(err error) error {
+	if len(e.s.woken) > 0 {
+		return e.s.partly(err)
+	}
+	return err
 }
 
 type enqueueing struct {

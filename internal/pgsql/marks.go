@@ -35,7 +35,7 @@ type markSet struct {
 	lanes map[int16]int64
 	due   time.Time // no delayed job of these names is due before
 	news  []oldNews // the latest, for claims that were under way
-	lost  uint64    // the epoch of the newest that was forgotten
+	lost  uint64    // the epoch of the newest that was forgotten, or of the set's beginning
 	swept time.Time
 }
 
@@ -97,6 +97,14 @@ func (m *Marks) reset(on bool) {
 	m.sets = make(map[setKey]*markSet)
 }
 
+// Forget lets claims see everything once: something happened of which nobody knows what.
+func (m *Marks) Forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.epoch++
+	m.sets = make(map[setKey]*markSet)
+}
+
 // Lower lets claims see what is new.
 func (m *Marks) Lower(news ...News) {
 	m.mu.Lock()
@@ -152,7 +160,7 @@ func (m *Marks) look(queue string, names []string) view {
 		if len(m.sets) >= maxSets {
 			clear(m.sets)
 		}
-		m.sets[v.key] = &markSet{lanes: make(map[int16]int64), swept: time.Now()}
+		m.sets[v.key] = &markSet{lanes: make(map[int16]int64), lost: m.epoch, swept: time.Now()}
 		return v
 	}
 	for lane, place := range set.lanes {
@@ -166,6 +174,9 @@ func (m *Marks) look(queue string, names []string) view {
 	}
 	return v
 }
+
+// skips reports whether a claim with this view passes over something.
+func (v view) skips() bool { return len(v.places) > 0 }
 
 // bare is the view without marks.
 func (v view) bare() view {

@@ -8,6 +8,7 @@
 package pgsql
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -20,6 +21,7 @@ type Session struct {
 	now    any // the injected time, or nil: the database's
 	limits core.Limits
 	tx     bool // inside the caller's transaction
+	whole  bool // inside one transaction, whoever's
 
 	marks *Marks
 	woken map[string]News // by queue; "" for cancel requests
@@ -38,8 +40,22 @@ func NewSession(x sqlexec.Executor, clock core.Clock, limits core.Limits) *Sessi
 // InTx makes it a session inside a transaction of the caller's: locks are waited for, since that transaction
 // holds them as well as any other.
 func (s *Session) InTx() *Session {
-	s.tx = true
+	s.tx, s.whole = true, true
 	return s
+}
+
+// Whole makes it a session inside one transaction of the store's own: what fails leaves nothing behind.
+func (s *Session) Whole() *Session {
+	s.whole = true
+	return s
+}
+
+// partly is the error of a call of which something was done already, by statements that are committed.
+func (s *Session) partly(err error) error {
+	if s.whole {
+		return err
+	}
+	return fmt.Errorf("%w: %w", core.ErrUnknown, err)
 }
 
 // WithMarks lets claims skip what is known to be dead.
