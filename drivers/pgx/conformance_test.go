@@ -13,8 +13,8 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	pool := connect(t)
-	spare := &schemas{pool: pool}
+	spare := newSchemas(t)
+	pool := spare.pool
 	conformance.Run(t, conformance.Harness{
 		New: func(t testing.TB, clock core.Clock) core.Store {
 			return open(t, spare, pgxstore.Options{Clock: clock})

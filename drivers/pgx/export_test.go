@@ -18,4 +18,3 @@ func (s *Store) Schema() string { return s.opts.Schema }
 
 // Options are those that the store was made with, defaults filled in.
 func (s *Store) Options() Options { return s.opts }
-

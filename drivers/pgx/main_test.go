@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,14 +27,28 @@ func connect(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// schemas are those that no test uses, migrated and empty: making one takes long.
+// schemas are those that no test uses, migrated and empty: making one takes long. They are dropped with the test that
+// owns them.
 type schemas struct {
+	owner testing.TB
 	pool  *pgxpool.Pool
 	mu    sync.Mutex
 	spare []string
 }
 
-var made atomic.Int64
+func newSchemas(t testing.TB) *schemas {
+	t.Helper()
+	return &schemas{owner: t, pool: connect(t)}
+}
+
+// name returns the name of a schema that is not there yet.
+func (s *schemas) name() string {
+	s.owner.Helper()
+	return pgtest.Schema(s.owner, func(ctx context.Context, sql string) error {
+		_, err := s.pool.Exec(ctx, sql)
+		return err
+	})
+}
 
 // take returns an empty schema, which is given back when the test ends.
 func (s *schemas) take(t testing.TB) string {
@@ -48,7 +61,7 @@ func (s *schemas) take(t testing.TB) string {
 	s.mu.Unlock()
 	ctx := context.Background()
 	if name == "" {
-		name = fmt.Sprintf("stint %d's", made.Add(1)) // nobody quotes names by accident
+		name = s.name()
 		require.NoError(t, pgxstore.Migrate(ctx, s.pool, name))
 	}
 	t.Cleanup(func() {
@@ -73,7 +86,7 @@ func emptied(schema string) string {
 // fresh returns a store on a schema of its own.
 func fresh(t testing.TB) (*pgxstore.Store, *schemas) {
 	t.Helper()
-	spare := &schemas{pool: connect(t)}
+	spare := newSchemas(t)
 	return open(t, spare, pgxstore.Options{}), spare
 }
 

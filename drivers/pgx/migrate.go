@@ -25,6 +25,9 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	if schema == "" {
 		schema = DefaultSchema
 	}
+	if err := pgsql.ValidateSchema(schema); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	sc := pgsql.NewSchema(schema)

@@ -7,26 +7,33 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/stintmq/stint/core"
 	pgxstore "github.com/stintmq/stint/drivers/pgx"
-	"github.com/stintmq/stint/internal/pgtest"
 )
 
-// named returns the name of a schema that is not there yet.
-func named(t testing.TB, s *schemas) string {
-	t.Helper()
-	return pgtest.Schema(t, func(ctx context.Context, sql string) error {
-		_, err := s.pool.Exec(ctx, sql)
-		return err
+// TestOddSchemaName: any name does.
+func TestOddSchemaName(t *testing.T) {
+	s := newSchemas(t)
+	ctx := context.Background()
+	name := `Ünfug "with" it's \ {}. %s ` + s.name()
+	require.NoError(t, pgxstore.Migrate(ctx, s.pool, name))
+	t.Cleanup(func() {
+		_, err := s.pool.Exec(ctx, "drop schema "+pgx.Identifier{name}.Sanitize()+" cascade")
+		require.NoError(t, err)
 	})
+	store := openAt(t, s.pool, pgxstore.Options{Schema: name})
+	enqueue(t, store, request("job"))
+	ackAll(t, store, take(t, store, 1))
+	checkInvariants(t, s.pool, name)
 }
 
 // TestMigrateAtOnce: ten processes that start together make one schema.
 func TestMigrateAtOnce(t *testing.T) {
-	s := &schemas{pool: connect(t)}
-	name := named(t, s)
+	s := newSchemas(t)
+	name := s.name()
 	_, err := pgxstore.New(s.pool, pgxstore.Options{Schema: name})
 	var missing *pgxstore.SchemaError
 	require.ErrorAs(t, err, &missing)
@@ -49,8 +56,8 @@ func TestMigrateAtOnce(t *testing.T) {
 
 // TestNewerSchema: one that a later release made is left alone, unless it says that it serves this one.
 func TestNewerSchema(t *testing.T) {
-	s := &schemas{pool: connect(t)}
-	name := named(t, s)
+	s := newSchemas(t)
+	name := s.name()
 	ctx := context.Background()
 	require.NoError(t, pgxstore.Migrate(ctx, s.pool, name))
 	set := func(oldest int) {
@@ -70,8 +77,8 @@ func TestNewerSchema(t *testing.T) {
 
 // TestMigrateWaitsInTurn: a migration that meets a lock does not queue for it for long, and goes on when it is free.
 func TestMigrateWaitsInTurn(t *testing.T) {
-	s := &schemas{pool: connect(t)}
-	name := named(t, s)
+	s := newSchemas(t)
+	name := s.name()
 	ctx := context.Background()
 	require.NoError(t, pgxstore.Migrate(ctx, s.pool, name))
 	_, err := s.pool.Exec(ctx, fmt.Sprintf("truncate %[1]s.ready", name)) // so that it has something to do

@@ -82,6 +82,9 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if opts.Schema == "" {
 		opts.Schema = DefaultSchema
 	}
+	if err := pgsql.ValidateSchema(opts.Schema); err != nil {
+		return nil, err
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

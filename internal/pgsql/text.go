@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
@@ -17,7 +18,18 @@ type Schema struct {
 	texts    sync.Map // statement as written -> as sent
 }
 
-// NewSchema returns the schema of a name, which may be any that Postgres takes.
+// maxSchemaName is what Postgres keeps of a name, in bytes; it cuts off the rest without an error.
+const maxSchemaName = 63
+
+// ValidateSchema refuses a name that Postgres would not take as it is.
+func ValidateSchema(name string) error {
+	if name == "" || len(name) > maxSchemaName || !sane(name) {
+		return &core.InvalidError{Field: "Schema", Reason: "must be 1 to 63 bytes of valid UTF-8 without NUL"}
+	}
+	return nil
+}
+
+// NewSchema returns the schema of a name that ValidateSchema takes.
 func NewSchema(name string) *Schema {
 	quoted := quoteName(name)
 	return &Schema{
