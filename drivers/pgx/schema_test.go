@@ -3,6 +3,7 @@ package pgxstore_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 func TestOddSchemaName(t *testing.T) {
 	s := newSchemas(t)
 	ctx := context.Background()
-	name := `Ünfug "with" it's \ {}. %s ` + s.name()
+	name := `Ünfug "it's" \ {}. %s ` + s.name()[:20]
 	require.NoError(t, pgxstore.Migrate(ctx, s.pool, name))
 	t.Cleanup(func() {
 		_, err := s.pool.Exec(ctx, "drop schema "+pgx.Identifier{name}.Sanitize()+" cascade")
@@ -28,6 +29,13 @@ func TestOddSchemaName(t *testing.T) {
 	enqueue(t, store, request("job"))
 	ackAll(t, store, take(t, store, 1))
 	checkInvariants(t, s.pool, name)
+
+	var invalid *core.InvalidError
+	for _, bad := range []string{strings.Repeat("x", 64), "\x00", "\xff"} {
+		require.ErrorAs(t, pgxstore.Migrate(ctx, s.pool, bad), &invalid)
+		_, err := pgxstore.New(s.pool, pgxstore.Options{Schema: bad})
+		require.ErrorAs(t, err, &invalid)
+	}
 }
 
 // TestMigrateAtOnce: ten processes that start together make one schema.
