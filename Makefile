@@ -1,4 +1,4 @@
-# make test        format, vet and every test, with the race detector
+# make test        format, vet and every test, with the race detector, on a Postgres of its own
 # make lint        the linter, pinned and built into ./bin on first use (some minutes)
 # make bench       benchmarks of the worker and the drivers, and stint beside its peers (docs/benchmarks.md)
 # make quickstart  the smallest program
@@ -14,6 +14,7 @@ RACE ?= $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 test:
 	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || { echo "gofmt -w needed:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
+	@scripts/ensure-postgres
 	@test -n "$(RACE)" || echo "note: no C compiler (gcc or clang) found, testing without the race detector"
 	$(if $(RACE),CGO_ENABLED=1) go test $(RACE) -timeout 10m ./...
 

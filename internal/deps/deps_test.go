@@ -21,6 +21,7 @@ const (
 var libraries = map[string][]string{
 	"memory": {},
 	"bun":    {"github.com/uptrace/bun", "modernc.org/sqlite"},
+	"pgx":    {"github.com/jackc/pgx/v5"},
 }
 
 // testLibraries never reach a program. The package testing is among them: it brings its flags along.

@@ -1,0 +1,296 @@
+package pgsql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/sqlexec"
+)
+
+// sqlInsert inserts jobs, and has each wait or be delayed, by what time it is now. Numbers are drawn in the order of
+// the request and ids are inserted in theirs, which is the same for all: so batches that overlap wait for each
+// other and never in a circle. A transaction that inserts the same id is waited for, for as long as $18 says.
+const sqlInsert = `with ` + moment + `,
+	input as materialized (
+		select nextval({numbers}) as seq, u.*, ` + greatestRunAt + ` as due
+		from unnest((select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::bytea[]),
+			(select $7::text[]), (select $8::integer[]), (select $9::integer[]), (select $10::bigint[]), (select $11::text[]),
+			(select $12::text[]), (select $13::text[]), (select $14::bigint[]), (select $15::timestamptz[]))
+			as u (id, name, queue, priority, payload, metadata, max_attempts, max_stalls, timeout, backoff, keep, trace, delay, run_at)
+		where $18::text is null or (select set_config('lock_timeout', $18::text, true)) is not null),
+	ins as (
+		insert into {}.jobs (seq, enqueued_at, run_at, timeout, max_attempts, max_stalls, priority, id, queue, name, backoff,
+			payload, metadata, keep, trace)
+		select seq, (select now from t), due, nullif(timeout, 0), max_attempts, max_stalls, priority, nullif(id, ''), queue, name,
+			nullif(backoff, ''), payload, nullif(metadata, '')::jsonb, nullif(keep, '')::jsonb, nullif(trace, '')::jsonb
+		from input order by id collate "C", seq
+		on conflict (id) where id is not null do nothing
+		returning seq, id, queue, name, priority, run_at, coalesce(octet_length(payload), 0) as bytes),
+	w as (
+		insert into {}.ready (seq, place, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
+		select seq, seq, run_at, 0, bytes, 0, 0, 0, 0, priority, queue, name from ins where run_at <= (select now from t)),
+	y as (
+		insert into {}.delayed (seq, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
+		select seq, run_at, 0, bytes, 0, 0, 0, 0, priority, queue, name from ins where run_at > (select now from t)),
+	n as materialized (
+		select pg_notify($16::text, $17::text || ' ' || place || ' ' || due || ' ' || queue)
+		from (
+			select queue, min(seq) as place, coalesce((extract(epoch from min(run_at)) * 1000000)::bigint, 0) as due from ins group by queue) q
+		where $16::text is not null)
+	select ins.seq, coalesce(ins.id, ''), ins.queue, ins.run_at, told.n from ins cross join (select count(*) as n from n) told`
+
+const greatestRunAt = `greatest((select now from t), u.run_at)
+			+ (u.delay / 1000000) * interval '1 second' + (u.delay % 1000000) * interval '1 microsecond'`
+
+// A batch is inserted in parts of this size, in rows and in bytes of payload.
+const (
+	partRows  = 2000
+	partBytes = 8 << 20
+)
+
+// Notify says on which channel an insert notifies, and whose news they are: see package pgwake. No channel: it does not.
+type Notify struct{ Channel, Origin string }
+
+func (n Notify) channel() any {
+	if n.Channel == "" {
+		return nil
+	}
+	return n.Channel
+}
+
+// Parts is how many statements an Enqueue of reqs takes; of more than one all or none must land.
+func Parts(reqs []core.EnqueueRequest) int {
+	parts := 0
+	for at := 0; at < len(reqs); parts++ {
+		at += partOf(len(reqs)-at, func(i int) *core.EnqueueRequest { return &reqs[at+i] })
+	}
+	return parts
+}
+
+// partOf is how many of n requests the next part takes: one at least.
+func partOf(n int, req func(i int) *core.EnqueueRequest) int {
+	bytes := 0
+	for i := range min(n, partRows) {
+		if bytes += len(req(i).Payload); bytes > partBytes && i > 0 {
+			return i
+		}
+	}
+	return min(n, partRows)
+}
+
+// tries bounds what is tried again because others changed it in between.
+const tries = 100
+
+// errMoving is what is left after so many tries.
+var errMoving = fmt.Errorf("%w: the job was changed by others again and again", core.ErrUnavailable)
+
+// Enqueue implements core.Enqueuer (Q10, Q11).
+func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest, notify Notify) ([]core.EnqueueResult, error) {
+	e := enqueueing{s: s, reqs: reqs, results: make([]core.EnqueueResult, len(reqs)), notify: notify, first: map[string]int{}}
+	if !s.tx {
+		e.patient = "1s"
+	}
+	return e.run(ctx)
+}
+
+func (e *enqueueing) run(ctx context.Context) ([]core.EnqueueResult, error) {
+	e.s.told = e.notify.Channel != ""
+	insert, reqs := e.insert, e.reqs
+	if e.apart {
+		insert = e.insertApart
+	}
+	left := e.admit()
+	for try := 0; len(left) > 0; try++ {
+		if try == tries {
+			return nil, errMoving
+		}
+		var refused []int
+		for at := 0; at < len(left); {
+			n := partOf(len(left)-at, func(i int) *core.EnqueueRequest { return &reqs[left[at+i]] })
+			again, err := insert(ctx, left[at:at+n])
+			if err != nil {
+				return nil, e.failed(err)
+			}
+			refused = append(refused, again...)
+			at += n
+		}
+		var err error
+		if left, err = e.held(ctx, refused); err != nil {
+			return nil, e.failed(err)
+		}
+	}
+	e.repeats()
+	return e.results, nil
+}
+
+// failed is the call's error: with jobs that landed already nobody may take it for a call that was not done.
+func (e *enqueueing) failed(err error) error {
+	if len(e.s.woken) > 0 {
+		return e.s.partly(err)
+	}
+	return err
+}
+
+type enqueueing struct {
+	s       *Session
+	reqs    []core.EnqueueRequest
+	results []core.EnqueueResult
+	notify  Notify
+	first   map[string]int // an id -> the item that asks for it first
+	patient string         // how long to wait for who inserts the same id; "": as long as the caller's transaction does
+	apart   bool           // each contended item gets an error of its own
+	waits   int            // for contended items
+}
+
+// admit answers what needs no database, and returns the items to insert.
+func (e *enqueueing) admit() []int {
+	left := make([]int, 0, len(e.reqs))
+	for i := range e.reqs {
+		req := &e.reqs[i]
+		if err := req.Validate(e.s.limits); err != nil {
+			e.results[i].Err = err
+			continue
+		}
+		if req.Dedupe != nil {
+			e.results[i].Err = &core.UnsupportedError{Op: "Enqueue with Dedupe", Reason: "the Postgres store has no dedupe keys yet"}
+			continue
+		}
+		if id := req.ResolvedID(); id != "" {
+			if _, repeat := e.first[id]; repeat {
+				continue // answered by what becomes of the first
+			}
+			e.first[id] = i
+		}
+		left = append(left, i)
+	}
+	return left
+}
+
+// insert inserts the items at these positions and returns those whose id is held by another job.
+func (e *enqueueing) insert(ctx context.Context, at []int) (refused []int, err error) {
+	args, err := e.arguments(at)
+	if err != nil {
+		return nil, err
+	}
+	var own []int64
+	landed := make(map[string]bool)
+	err = sqlexec.Each(ctx, e.s.x, func(r sqlexec.Rows) error {
+		var seq, told int64
+		var id, queue string
+		var due time.Time
+		if err := r.Scan(&seq, &id, &queue, &due, &told); err != nil {
+			return err
+		}
+		e.s.wake(News{Queue: queue, Place: seq, Due: due})
+		if id == "" {
+			own = append(own, seq)
+		} else {
+			landed[id] = true
+		}
+		return nil
+	}, sqlInsert, args...)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(own) // numbers were drawn in the order of the request
+	for _, i := range at {
+		id := e.reqs[i].ResolvedID()
+		switch {
+		case id == "" && len(own) == 0:
+			return nil, errors.New("stint: the database inserted fewer jobs than it was given")
+		case id == "":
+			e.results[i].ID, own = ownID(own[0]), own[1:]
+		case landed[id]:
+			e.results[i].ID = id
+		default:
+			refused = append(refused, i)
+		}
+	}
+	return refused, nil
+}
+
+// held answers the items whose id is held by another job, which a later statement sees for sure. It returns those
+// for which there is none any more.
+func (e *enqueueing) held(ctx context.Context, refused []int) (gone []int, err error) {
+	ids := make([]string, len(refused))
+	for n, i := range refused {
+		ids[n] = e.reqs[i].ResolvedID()
+	}
+	holders, err := e.s.holders(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range refused {
+		if h, ok := holders[ids[n]]; ok {
+			e.results[i] = taken(ids[n], h.name, e.reqs[i].Name)
+		} else {
+			gone = append(gone, i)
+		}
+	}
+	return gone, nil
+}
+
+func taken(id, holder, name string) core.EnqueueResult {
+	if holder != name {
+		return core.EnqueueResult{Err: &core.ConflictError{Name: holder, ID: id}}
+	}
+	return core.EnqueueResult{ID: id, Duplicate: true}
+}
+
+// repeats answers the items that repeat an id of the same call.
+func (e *enqueueing) repeats() {
+	for i := range e.reqs {
+		id := e.reqs[i].ResolvedID()
+		first, ok := e.first[id]
+		if e.results[i] != (core.EnqueueResult{}) || !ok || first == i {
+			continue
+		}
+		holder := e.reqs[first].Name
+		if conflict, ok := errors.AsType[*core.ConflictError](e.results[first].Err); ok {
+			holder = conflict.Name
+		}
+		if e.results[i] = taken(id, holder, e.reqs[i].Name); errors.Is(e.results[first].Err, core.ErrUnavailable) {
+			e.results[i] = core.EnqueueResult{Err: errContended}
+		}
+	}
+}
+
+// arguments are those of sqlInsert for the items at these positions.
+func (e *enqueueing) arguments(at []int) ([]any, error) {
+	n := len(at)
+	var (
+		ids, names, queues, metadata, backoff, keep, trace = make([]string, n), make([]string, n), make([]string, n),
+			make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+		priority               = make([]int16, n)
+		payload                = make([][]byte, n)
+		maxAttempts, maxStalls = make([]int32, n), make([]int32, n)
+		timeout, delay         = make([]int64, n), make([]int64, n)
+		runAt                  = make([]time.Time, n)
+		last                   core.Backoff
+		lastText               string
+	)
+	for k, i := range at {
+		req := &e.reqs[i]
+		ids[k], names[k], queues[k] = req.ResolvedID(), req.Name, req.Queue
+		priority[k], payload[k] = int16(req.Priority), req.Payload
+		maxAttempts[k], maxStalls[k] = int32(req.MaxAttempts), int32(req.MaxStalls)
+		timeout[k], delay[k], runAt[k] = int64(req.Timeout), micros(req.Delay), core.Micros(req.RunAt)
+		if req.Backoff != last {
+			last, lastText = req.Backoff, backoffText(req.Backoff)
+		}
+		backoff[k] = lastText
+		var err1, err2, err3 error
+		metadata[k], err1 = doc(req.Metadata, len(req.Metadata) == 0)
+		keep[k], err2 = doc(req.Keep, req.Keep == core.Keep{})
+		trace[k], err3 = doc(req.Trace, req.Trace == nil)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return nil, err
+		}
+	}
+	return []any{e.s.now, ids, names, queues, priority, payload, metadata, maxAttempts, maxStalls, timeout, backoff, keep, trace,
+		delay, runAt, e.notify.channel(), e.notify.Origin, e.patience(ids)}, nil
+}

@@ -1,0 +1,17 @@
+package pgsql
+
+// working are the statements of workers and producers, whose plans must stay what they are however large the tables
+// get.
+func working() []string {
+	return []string{
+		sqlFindOwn, sqlFindID, sqlHolders,
+		sqlInsert, sqlLanes,
+		sqlClaim, sqlJoin,
+		sqlExtend, sqlHeld,
+		sqlComplete, sqlCompleteTx, sqlSettle, sqlSettleTx, sqlTrim, sqlNamed, sqlAnswers,
+		sqlEnded,
+		sqlLook, sqlCancelReady, sqlCancelDelayed, sqlAskCancel, sqlRevive, sqlPromote,
+		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished,
+		sqlGet, sqlAttempts, sqlRecords,
+	}
+}
