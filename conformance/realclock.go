@@ -67,10 +67,10 @@ const slack = 2 * time.Millisecond
 
 func realDelay(k *kit) {
 	start := time.Now()
-	k.add("a", delay(40*time.Millisecond))
+	k.add("a", delay(400*time.Millisecond)) // far enough behind b on a slow machine, too
 	k.add("b", delay(20*time.Millisecond))
 	eq(k, "first to come due", k.claimed("delayed job", start, 20*time.Millisecond).ID, "b")
-	eq(k, "second to come due", k.claimed("delayed job", start, 40*time.Millisecond).ID, "a")
+	eq(k, "second to come due", k.claimed("delayed job", start, 400*time.Millisecond).ID, "a")
 }
 
 func realRunAt(k *kit) {
