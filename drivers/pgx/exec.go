@@ -47,8 +47,10 @@ func (r rows) Close() error {
 	return r.Err()
 }
 
+// session works without marks for now: a claim made while a user's transaction is open would raise them past what
+// that enqueued, and a claim right after its commit, before the notification, would miss it (Q14).
 func (s *Store) session(q querier) *session {
-	return pgsql.NewSession(s.schema.In(executor{q}), s.opts.Clock, s.opts.Limits).WithMarks(&s.marks)
+	return pgsql.NewSession(s.schema.In(executor{q}), s.opts.Clock, s.opts.Limits).WithMarks(nil)
 }
 
 // again is how often what the database rolled back because of others is done again.
