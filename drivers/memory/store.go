@@ -1,4 +1,4 @@
-// Package memstore is a stint store in memory: the reference model of the store contract, and the store of unit
+// Package memstore is a stint store in memory: the reference implementation of the store contract, and the store of unit
 // tests and of programs that may lose their jobs when they end.
 //
 // # Delivery
