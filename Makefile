@@ -1,6 +1,6 @@
 # make test        format, vet and every test, with the race detector, on a Postgres of its own
 # make lint        the linter, pinned and built into ./bin on first use (some minutes)
-# make bench       benchmarks of the worker and the drivers
+# make bench       benchmarks of the worker and the drivers, and stint beside its peers (docs/benchmarks.md)
 # make quickstart  the smallest program
 
 LINT_VERSION := v2.15.0
@@ -20,6 +20,7 @@ test:
 
 lint: $(LINT)
 	$(LINT) run ./...
+	go mod tidy -diff
 
 fmt: $(LINT)
 	$(LINT) fmt ./...
@@ -30,6 +31,7 @@ $(LINT):
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./core ./drivers/...
+	cd bench && go run .
 
 quickstart:
 	go run ./examples/quickstart

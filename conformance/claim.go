@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -27,6 +25,8 @@ func claimCases() []testCase {
 			demands: "wants that overlap never get one job twice"},
 		{rule: "Q4", name: "held-by-token", run: claimHeld,
 			demands: "without wants nothing is claimed or extended: the answer is what the token still holds"},
+		{rule: "Q4", name: "no-names", run: claimNoNames, timeless: true,
+			demands: "a want without names claims nothing, and is not the question what the token holds"},
 		{rule: "Q4", name: "payload-cap", run: claimPayloadCap,
 			demands: "one call hands out at most 16 MiB of payload, stopping before the job that would exceed it"},
 		{rule: "Q4", name: "payload-cap-over-wants", run: claimPayloadCapWants,
@@ -35,8 +35,6 @@ func claimCases() []testCase {
 			demands: "at most one job that stalled before per want and call"},
 		{rule: "Q4", name: "zero-lease", run: claimZeroLease,
 			demands: "a lease of zero ends at once: a sweep may take it, and until then it is held"},
-		{rule: "Q4", name: "ended-context", run: claimEndedContext, timeless: true,
-			demands: "a call whose context has ended returns; what it says was surely not done was not done"},
 		{rule: "Q1", name: "one-state", run: claimOneState, needs: []Capability{CapInspector},
 			demands: "at every moment a job is in exactly one state"},
 	}
@@ -172,6 +170,24 @@ func claimHeld(k *kit) {
 	k.takeID("c")
 }
 
+func claimNoNames(k *kit) {
+	k.addAll("a", "b")
+	c := k.claim(want(1))
+	for what, wants := range map[string][]core.Want{
+		"no names":              {{Queue: theQueue, Limit: 1}},
+		"an empty list":         {{Queue: theQueue, Names: []string{}, Limit: 5}},
+		"no names, and limit 0": {{Queue: theQueue, Limit: 1}, want(0)},
+		"a name of nobody's":    {{Queue: theQueue, Names: []string{"nobody"}, Limit: 1}},
+		"a queue of nobody's":   {wantFrom("nowhere", 1)},
+	} {
+		got, err := k.store.Claim(k.ctx, core.ClaimRequest{Wants: wants, Token: c.token, Lease: theLease})
+		k.ok("Claim", err)
+		eqs(k, "jobs of a want with "+what+", under a token that holds one", recordIDs(got.Jobs), nil)
+	}
+	eqs(k, "jobs held under the token", k.claimAs(core.ClaimRequest{Token: c.token}).ids(), []string{"a"})
+	k.takeID("b")
+}
+
 // held1 is the i-th job of a claim.
 func held1(c claims, i int) held { return held{c.Jobs[i], c.leases()[i]} }
 
@@ -242,33 +258,6 @@ func claimPoison(k *kit) {
 		}
 	}
 	eq(k, "jobs claimed in the end", len(seen), 6)
-}
-
-func claimEndedContext(k *kit) {
-	k.addAll("a", "b")
-	h := k.takeID("a")
-	ctx, cancel := context.WithCancel(k.ctx)
-	cancel()
-	unsure := func(err error) bool { return err == nil || !errors.Is(err, core.ErrUnavailable) }
-	if _, err := k.store.Enqueue(ctx, []core.EnqueueRequest{request("c")}); !unsure(err) {
-		k.gone("c")
-	}
-	if _, err := k.store.Claim(ctx, core.ClaimRequest{Wants: wants(5), Token: core.NewToken(), Lease: theLease}); !unsure(err) {
-		k.takeID("b")
-	}
-	if _, err := k.store.RecoverStalled(ctx, core.RecoverRequest{}); !unsure(err) {
-		k.holds(h.lease)
-	}
-	_, _ = k.store.Extend(ctx, []core.Lease{h.lease}, time.Hour)
-	k.holds(h.lease)
-	res, err := k.store.Ack(ctx, []core.Ack{{Lease: h.lease, Outcome: core.OutcomeComplete}})
-	switch {
-	case err == nil && res[0].Err == nil:
-		eq(k, "state", res[0].State, core.StateCompleted)
-	case err != nil && !unsure(err):
-		k.holds(h.lease)
-	}
-	k.end(h, core.OutcomeComplete, core.StateCompleted) // the first, or a repeat
 }
 
 func claimZeroLease(k *kit) {

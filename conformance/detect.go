@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ func (s *suite) detect(t testing.TB) {
 		CapWake:      hasWake(ctx, store),
 	}
 	_, s.has[CapMigrate] = core.As[core.Migrator](store)
+	_, s.has[CapClose] = core.As[io.Closer](store)
 	for _, c := range demanded() {
 		declared := slices.Contains(s.h.Lacks, c)
 		switch {

@@ -15,7 +15,7 @@
 //
 // Each case gets a fresh store and, but for the
 // real-clock pass, a clock that only the suite moves, so nothing sleeps. A failure names the rule (Q1 to Q28,
-// docs/contract.md) and says what it demands. The suite never fails a store that keeps the contract; that it
+// or the Guarantees, docs/contract.md) and says what it demands. The suite never fails a store that keeps the contract; that it
 // finds every fault of one that does not is not promised, but its own tests hold it against dozens of broken ones.
 //
 // The six methods of core.Store are enough to run: what a store lacks beyond them it declares in Harness.Lacks,

@@ -24,8 +24,8 @@ func enqueueCases() []testCase {
 			demands: "a payload of exactly the limit is accepted, one byte more is refused"},
 		{rule: "Q13", name: "payload-copies", run: enqueuePayloadCopies, timeless: true,
 			demands: "the store keeps no reference to a caller's bytes and hands out none of its own"},
-		{rule: "Q13", name: "metadata-copies", run: enqueueMetadataCopies, needs: []Capability{CapInspector}, timeless: true,
-			demands: "the store keeps no reference to a caller's map and hands out none of its own"},
+		{rule: "Q13", name: "metadata-copies", run: enqueueMetadataCopies, timeless: true,
+			demands: "the store keeps no reference to a caller's map or trace and hands out none of its own"},
 		{rule: "Q13", name: "metadata-texts", run: enqueueMetadataTexts, timeless: true,
 			demands: "metadata comes back byte for byte, whatever the text"},
 		{rule: "Q1", name: "seen-by-other-handle", run: enqueueOtherHandle, needs: []Capability{CapOpen}, timeless: true,
@@ -196,19 +196,37 @@ func enqueuePayloadCopies(k *kit) {
 }
 
 func enqueueMetadataCopies(k *kit) {
-	mine := map[string]string{"k": "v"}
-	k.ok("Enqueue", k.enqueue(request("a", func(r *core.EnqueueRequest) { r.Metadata = mine }))[0].Err)
-	check := func(where string, m map[string]string) {
-		if len(m) != 1 || m["k"] != "v" {
-			k.failf("metadata from %s was changed from outside: %v", where, m)
+	mine := request("a")
+	mine.Metadata, mine.Trace = map[string]string{"k": "v"}, &core.Trace{State: "s"}
+	k.ok("Enqueue", k.enqueue(mine)[0].Err)
+	check := func(where string, r core.Record) {
+		k.Helper()
+		if len(r.Metadata) != 1 || r.Metadata["k"] != "v" {
+			k.failf("metadata from %s was changed from outside: %v", where, r.Metadata)
 		}
-		m["k"], m["other"] = "changed", "added"
+		if r.Trace == nil || r.Trace.State != "s" {
+			k.failf("the trace from %s was changed from outside: %v", where, r.Trace)
+		}
+		r.Metadata["k"], r.Metadata["other"], r.Trace.State = "changed", "added", "changed"
 	}
-	mine["k"], mine["mine"] = "changed", "added"
-	check("Get", k.get("a").Metadata)
-	check("List", k.list(core.Query{}).Jobs[0].Metadata)
-	check("Claim", k.takeID("a").Metadata)
-	check("Get", k.get("a").Metadata)
+	look := func() {
+		k.Helper()
+		if k.insp != nil {
+			check("Get", k.get("a"))
+			check("List", k.list(core.Query{}).Jobs[0])
+		}
+	}
+	mine.Metadata["k"], mine.Metadata["mine"], mine.Trace.State = "changed", "added", "changed"
+	look()
+	h := k.takeID("a")
+	check("Claim", h.Record)
+	for range 2 {
+		check("the claim that asks what a token holds", k.claimAs(core.ClaimRequest{Token: h.lease.Token}).Jobs[0])
+	}
+	look()
+	k.end(h, core.OutcomeRelease, core.StateWaiting)
+	check("the next claim", k.takeID("a").Record)
+	look()
 }
 
 func enqueueMetadataTexts(k *kit) {

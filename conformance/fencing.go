@@ -19,6 +19,8 @@ func fencingCases() []testCase {
 			demands: "a lease that ended but was not taken back may still be acked"},
 		{rule: "Q5", name: "without-ref", run: ackWithoutRef, timeless: true,
 			demands: "a lease with Ref 0 is found by its id"},
+		{rule: "Q5", name: "id-counts", run: ackIDCounts,
+			demands: "where a lease's Ref and id disagree the id counts, even if both jobs are held under its token"},
 		{rule: "Q5", name: "batch", run: ackBatch, timeless: true,
 			demands: "answers are positional and items independent: a lost lease does not touch its neighbours"},
 		{rule: "Q1", name: "large-batch", run: ackLarge, limit: 60 * time.Second,
@@ -100,6 +102,32 @@ func ackWithoutRef(k *kit) {
 	res := k.acks(core.Ack{Lease: b.lease, Outcome: core.OutcomeFail}, core.Ack{Lease: c.lease, Outcome: core.OutcomeRelease})
 	eq(k, "state of b", res[0], core.AckResult{State: core.StateFailed})
 	eq(k, "state of c", res[1], core.AckResult{State: core.StateWaiting})
+}
+
+// ackIDCounts crosses the leases of one claim. The Ref of a job that was removed may be what they bring, too.
+func ackIDCounts(k *kit) {
+	k.addAll("a", "b", "c")
+	c := k.claimFor(time.Second, want(3))
+	l := c.leases()
+	crossed := func(id string, other core.Lease) core.Lease {
+		return core.Lease{ID: id, Token: c.token, Ref: other.Ref}
+	}
+	nobody := []core.Lease{crossed("nobody", l[1]), crossed(fmt.Sprintf("#%d", l[1].Ref), l[1])}
+	x := k.extend(time.Hour, append(nobody, crossed("a", l[1]), crossed("c", l[0]))...)
+	eqs(k, "Lost", leaseIDs(x.Lost), leaseIDs(nobody))
+	k.advance(time.Minute)
+	k.swept("b")
+	for _, lease := range nobody {
+		k.refused(lease, core.OutcomeComplete, core.ErrNotFound)
+	}
+	eq(k, "the answer", k.acks(core.Ack{Lease: crossed("a", l[2]), Outcome: core.OutcomeComplete})[0],
+		core.AckResult{State: core.StateCompleted})
+	k.wantState("a", core.StateCompleted)
+	k.wantState("c", core.StateActive)
+	eq(k, "the answer to a repeat", k.acks(core.Ack{Lease: crossed("a", l[1]), Outcome: core.OutcomeComplete})[0],
+		core.AckResult{State: core.StateCompleted})
+	k.refused(crossed("b", l[2]), core.OutcomeComplete, core.ErrLeaseLost)
+	k.holds(l[2])
 }
 
 func ackBatch(k *kit) {

@@ -11,6 +11,9 @@ import (
 type Harness struct {
 	// New returns a fresh, empty store; the driver closes it by t.Cleanup. It is called once per case, a few
 	// hundred times in all, so it should be cheap. With a clock, that is the store's time; nil: its own.
+	//
+	// A store that is an io.Closer, itself or below what wraps it (core.As), is closed by some cases: Close must
+	// be repeatable.
 	New func(t testing.TB, clock core.Clock) core.Store
 
 	// Open returns a second handle on the data of s, a store that New returned: what another process would
@@ -24,8 +27,8 @@ type Harness struct {
 	// transaction until its context ends, but must not see what it did.
 	Begin func(t testing.TB, s core.Store) (view core.TxView, commit, rollback func() error)
 
-	// Check looks at the driver's own invariants after every case that passed and reports by t.Error: each
-	// job in exactly one place, no orphans. nil: nothing is checked.
+	// Check looks at the driver's own invariants after every case that passed, but for those that closed the
+	// store, and reports by t.Error: each job in exactly one place, no orphans. nil: nothing is checked.
 	Check func(t testing.TB, s core.Store)
 
 	// CaseTimeout is how long a case may take before it is ended as hung, for stores that are slow. 0: 15 s,
@@ -50,7 +53,8 @@ const (
 	CapDedupe    Capability = "dedupe"   // Enqueue takes EnqueueRequest.Dedupe
 	CapRetain    Capability = "retain"   // core.As[core.Retainer], and it answers
 	CapSchedule  Capability = "schedule" // has no interface yet: every store lacks it
-	CapMigrate   Capability = "migrate"  // core.As[core.Migrator]; for the table only, a store may have no schema
+	CapMigrate   Capability = "migrate"  // core.As[core.Migrator]; optional, a store may have no schema
+	CapClose     Capability = "close"    // core.As[io.Closer]; optional, a store may have nothing to close
 )
 
 // demanded lists the capabilities that are present or declared lacking, in the order of the table.

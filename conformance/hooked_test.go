@@ -32,6 +32,9 @@ type hooked struct {
 	promote func(context.Context, string) error
 	remove  func(context.Context, string) (bool, error)
 	pause   func(context.Context, string) error
+	resume  func(context.Context, string) error
+	paused  func(context.Context) ([]string, error)
+	close   func() error
 
 	begin func() (view core.TxView, commit, rollback func() error)
 }
@@ -40,7 +43,7 @@ func newHooked(m *memstore.Store) *hooked {
 	return &hooked{
 		Store: m, enqueue: m.Enqueue, claim: m.Claim, extend: m.Extend, ack: m.Ack, sweep: m.RecoverStalled, await: m.AwaitWake,
 		get: m.Get, attempts: m.Attempts, list: m.List, counts: m.Counts, stranded: m.Stranded, explain: m.Explain,
-		cancel: m.Cancel, retry: m.Retry, promote: m.Promote, remove: m.Remove, pause: m.Pause,
+		cancel: m.Cancel, retry: m.Retry, promote: m.Promote, remove: m.Remove, pause: m.Pause, resume: m.Resume, paused: m.Paused, close: m.Close,
 		begin: func() (core.TxView, func() error, func() error) {
 			tx := m.Begin()
 			return m.WithTx(tx), tx.Commit, tx.Rollback
@@ -52,8 +55,9 @@ func newHooked(m *memstore.Store) *hooked {
 func hookedHarness(breaks func(*hooked)) Harness {
 	return Harness{
 		New: func(t testing.TB, clock core.Clock) core.Store {
-			h := newHooked(memstore.New(memstore.Options{Clock: clock}))
-			t.Cleanup(func() { _ = h.Close() })
+			m := memstore.New(memstore.Options{Clock: clock})
+			t.Cleanup(func() { _ = m.Close() })
+			h := newHooked(m)
 			breaks(h)
 			return h
 		},
@@ -186,3 +190,6 @@ func (h *hooked) Retry(ctx context.Context, id string) error                { re
 func (h *hooked) Promote(ctx context.Context, id string) error              { return h.promote(ctx, id) }
 func (h *hooked) Remove(ctx context.Context, id string) (bool, error)       { return h.remove(ctx, id) }
 func (h *hooked) Pause(ctx context.Context, queue string) error             { return h.pause(ctx, queue) }
+func (h *hooked) Resume(ctx context.Context, queue string) error            { return h.resume(ctx, queue) }
+func (h *hooked) Paused(ctx context.Context) ([]string, error)              { return h.paused(ctx) }
+func (h *hooked) Close() error                                              { return h.close() }

@@ -13,8 +13,11 @@ import (
 
 var _ core.Admin = (*modelStore)(nil)
 
-func (m *modelStore) Retry(_ context.Context, id string) error {
-	now := m.lock()
+func (m *modelStore) Retry(ctx context.Context, id string) error {
+	now, err := m.enter(ctx)
+	if err != nil {
+		return err
+	}
 	defer m.mu.Unlock()
 	j := m.find(id)
 	if j == nil {
@@ -28,8 +31,11 @@ func (m *modelStore) Retry(_ context.Context, id string) error {
 	return nil
 }
 
-func (m *modelStore) Cancel(_ context.Context, id string) (core.State, error) {
-	now := m.lock()
+func (m *modelStore) Cancel(ctx context.Context, id string) (core.State, error) {
+	now, err := m.enter(ctx)
+	if err != nil {
+		return "", err
+	}
 	defer m.mu.Unlock()
 	j := m.find(id)
 	switch {
@@ -50,8 +56,11 @@ func (m *modelStore) CancelByKey(context.Context, string, string) (bool, error) 
 	return false, &core.UnsupportedError{Op: "dedupe"}
 }
 
-func (m *modelStore) Promote(_ context.Context, id string) error {
-	now := m.lock()
+func (m *modelStore) Promote(ctx context.Context, id string) error {
+	now, err := m.enter(ctx)
+	if err != nil {
+		return err
+	}
 	defer m.mu.Unlock()
 	j := m.find(id)
 	if j == nil {
@@ -64,16 +73,20 @@ func (m *modelStore) Promote(_ context.Context, id string) error {
 	return nil
 }
 
-func (m *modelStore) Remove(_ context.Context, id string) (bool, error) {
-	m.lock()
+func (m *modelStore) Remove(ctx context.Context, id string) (bool, error) {
+	if _, err := m.enter(ctx); err != nil {
+		return false, err
+	}
 	defer m.mu.Unlock()
 	before := len(m.jobs)
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *modelJob) bool { return j.ID == id && j.State != core.StateActive })
 	return len(m.jobs) < before, nil
 }
 
-func (m *modelStore) Pause(_ context.Context, queue string) error {
-	m.lock()
+func (m *modelStore) Pause(ctx context.Context, queue string) error {
+	if _, err := m.enter(ctx); err != nil {
+		return err
+	}
 	defer m.mu.Unlock()
 	if err := core.ValidateQueue("Queue", queue); err != nil {
 		return err
@@ -82,8 +95,10 @@ func (m *modelStore) Pause(_ context.Context, queue string) error {
 	return nil
 }
 
-func (m *modelStore) Resume(_ context.Context, queue string) error {
-	m.lock()
+func (m *modelStore) Resume(ctx context.Context, queue string) error {
+	if _, err := m.enter(ctx); err != nil {
+		return err
+	}
 	defer m.mu.Unlock()
 	if err := core.ValidateQueue("Queue", queue); err != nil {
 		return err
@@ -92,8 +107,10 @@ func (m *modelStore) Resume(_ context.Context, queue string) error {
 	return nil
 }
 
-func (m *modelStore) Paused(context.Context) ([]string, error) {
-	m.lock()
+func (m *modelStore) Paused(ctx context.Context) ([]string, error) {
+	if _, err := m.enter(ctx); err != nil {
+		return nil, err
+	}
 	defer m.mu.Unlock()
 	return slices.Sorted(maps.Keys(m.paused)), nil
 }

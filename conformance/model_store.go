@@ -47,6 +47,14 @@ func newModel(clock core.Clock) *modelStore {
 	return &modelStore{clock: clock, paused: map[string]bool{}}
 }
 
+// enter begins a call: it locks the model unless ctx has ended.
+func (m *modelStore) enter(ctx context.Context) (now time.Time, err error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+	}
+	return m.lock(), nil
+}
+
 // lock locks the model and makes waiting what has come due, earliest first.
 func (m *modelStore) lock() (now time.Time) {
 	m.mu.Lock()
@@ -102,8 +110,11 @@ func (m *modelStore) find(id string) *modelJob {
 	return nil
 }
 
-func (m *modelStore) Enqueue(_ context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
-	now := m.lock()
+func (m *modelStore) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
+	now, err := m.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer m.mu.Unlock()
 	res := make([]core.EnqueueResult, len(reqs))
 	for i, r := range reqs {
@@ -132,7 +143,7 @@ func (m *modelStore) enqueue(r core.EnqueueRequest, now time.Time) core.EnqueueR
 	j := &modelJob{serial: m.serial, Record: core.Record{
 		ID: id, Name: r.Name, Queue: r.Queue, Payload: bytes.Clone(r.Payload), Metadata: maps.Clone(r.Metadata),
 		Priority: r.Priority, MaxAttempts: r.MaxAttempts, MaxStalls: r.MaxStalls, Backoff: r.Backoff, Keep: r.Keep,
-		Timeout: r.Timeout, Trace: r.Trace, EnqueuedAt: now,
+		Timeout: r.Timeout, Trace: own(r.Trace), EnqueuedAt: now,
 	}}
 	at := now.Add(r.Delay)
 	if r.RunAt.After(at) {
@@ -147,18 +158,27 @@ func (m *modelStore) enqueue(r core.EnqueueRequest, now time.Time) core.EnqueueR
 func (j *modelJob) copy() core.Record {
 	r := j.Record
 	r.Payload, r.Result, r.Metadata = bytes.Clone(r.Payload), bytes.Clone(r.Result), maps.Clone(r.Metadata)
-	if r.Failure != nil {
-		f := *r.Failure
-		r.Failure = &f
-	}
+	r.Failure, r.Trace = own(r.Failure), own(r.Trace)
 	return r
 }
 
-func (m *modelStore) Claim(_ context.Context, req core.ClaimRequest) (core.Claimed, error) {
+// own copies what a pointer points to.
+func own[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+func (m *modelStore) Claim(ctx context.Context, req core.ClaimRequest) (core.Claimed, error) {
 	if err := req.Validate(); err != nil {
 		return core.Claimed{}, err
 	}
-	now := m.lock()
+	now, err := m.enter(ctx)
+	if err != nil {
+		return core.Claimed{}, err
+	}
 	defer m.mu.Unlock()
 	var got core.Claimed
 	claims, size := false, 0
@@ -224,11 +244,14 @@ func (m *modelStore) nextIn(wants []core.Want, now time.Time) time.Duration {
 	return next
 }
 
-func (m *modelStore) Extend(_ context.Context, leases []core.Lease, d time.Duration) (core.Extended, error) {
+func (m *modelStore) Extend(ctx context.Context, leases []core.Lease, d time.Duration) (core.Extended, error) {
 	if d < 0 {
 		return core.Extended{}, &core.InvalidError{Field: "Extend", Reason: "must not be negative"}
 	}
-	now := m.lock()
+	now, err := m.enter(ctx)
+	if err != nil {
+		return core.Extended{}, err
+	}
 	defer m.mu.Unlock()
 	var x core.Extended
 	for _, l := range leases {
@@ -248,8 +271,11 @@ func (m *modelStore) Extend(_ context.Context, leases []core.Lease, d time.Durat
 	return x, nil
 }
 
-func (m *modelStore) Ack(_ context.Context, acks []core.Ack) ([]core.AckResult, error) {
-	now := m.lock()
+func (m *modelStore) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, error) {
+	now, err := m.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer m.mu.Unlock()
 	res := make([]core.AckResult, len(acks))
 	for i, a := range acks {
@@ -308,11 +334,14 @@ func (m *modelStore) ack(a core.Ack, now time.Time) (core.State, error) {
 	return j.State, nil
 }
 
-func (m *modelStore) RecoverStalled(_ context.Context, req core.RecoverRequest) ([]core.Recovered, error) {
+func (m *modelStore) RecoverStalled(ctx context.Context, req core.RecoverRequest) ([]core.Recovered, error) {
 	if err := req.Validate(); err != nil {
 		return nil, err
 	}
-	now := m.lock()
+	now, err := m.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer m.mu.Unlock()
 	ended := slices.DeleteFunc(slices.Clone(m.jobs), func(j *modelJob) bool {
 		return j.State != core.StateActive || j.until.After(now)
@@ -357,25 +386,4 @@ func (m *modelStore) recover(j *modelJob, limit int, now time.Time) {
 func (m *modelStore) AwaitWake(ctx context.Context, _ []string, _ core.WakeToken) (core.Wake, error) {
 	<-ctx.Done()
 	return core.Wake{}, ctx.Err()
-}
-
-func (m *modelStore) Get(_ context.Context, id string) (core.Record, error) {
-	m.lock()
-	defer m.mu.Unlock()
-	if j := m.find(id); j != nil {
-		return j.copy(), nil
-	}
-	return core.Record{}, core.ErrNotFound
-}
-
-func (m *modelStore) Attempts(_ context.Context, id string) ([]core.Attempt, error) {
-	m.lock()
-	defer m.mu.Unlock()
-	var as []core.Attempt
-	if j := m.find(id); j != nil {
-		for _, e := range j.ledger {
-			as = append(as, e.Attempt)
-		}
-	}
-	return as, nil
 }

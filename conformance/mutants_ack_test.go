@@ -31,6 +31,9 @@ func (h *hooked) tokens() func(id string) string {
 func (h *hooked) instead(answer func(ctx context.Context, a core.Ack, ack func(core.Ack) core.AckResult) core.AckResult) {
 	real := h.ack
 	h.ack = func(ctx context.Context, acks []core.Ack) ([]core.AckResult, error) {
+		if res, err := real(ctx, nil); err != nil {
+			return res, err // the call's own: the context ended, or the store is closed
+		}
 		res := make([]core.AckResult, len(acks))
 		for i, a := range acks {
 			res[i] = answer(ctx, a, func(a core.Ack) core.AckResult {
@@ -45,8 +48,33 @@ func (h *hooked) instead(answer func(ctx context.Context, a core.Ack, ack func(c
 	}
 }
 
+// refs remembers which job a Ref is of, for mutants that go by it.
+func (h *hooked) refs() func(core.Lease) core.Lease {
+	var mu sync.Mutex
+	ids := map[int64]string{}
+	h.claimed(func(_ core.ClaimRequest, c *core.Claimed) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, j := range c.Jobs {
+			ids[j.Ref] = j.ID
+		}
+	})
+	return func(l core.Lease) core.Lease {
+		mu.Lock()
+		defer mu.Unlock()
+		if id, ok := ids[l.Ref]; ok {
+			l.ID = id
+		}
+		return l
+	}
+}
+
 func ackMutants() []mutant {
 	return []mutant{
+		broken("ack goes by Ref", func(h *hooked) {
+			of := h.refs()
+			h.asked(func(a *core.Ack) { a.Lease = of(a.Lease) })
+		}),
 		broken("no fencing on ack", func(h *hooked) {
 			token := h.tokens()
 			h.asked(func(a *core.Ack) {
@@ -217,10 +245,28 @@ func ackMutants() []mutant {
 				return as[max(0, len(as)-core.LedgerLimit+1):], err
 			}
 		}),
+		bare("repeats known for fifty runs", func(m *modelStore) core.Store { return &shortMemory{m, 50} }),
+		bare("repeats known for ninety-nine runs", func(m *modelStore) core.Store { return &shortMemory{m, 99} }),
 		spoilt("expired lease refused", func(m *modelStore) core.Store { return &strictLease{m} }),
 		spoilt("cancel ignored by retry", func(m *modelStore) core.Store { return &deafRetry{m} }),
 		spoilt("retry keeps its place", func(m *modelStore) core.Store { return &keptPlace{m} }),
 	}
+}
+
+// shortMemory forgets ledger entries too soon.
+type shortMemory struct {
+	*modelStore
+	keeps int
+}
+
+func (s *shortMemory) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, error) {
+	res, err := s.modelStore.Ack(ctx, acks)
+	s.lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		j.ledger = j.ledger[max(0, len(j.ledger)-s.keeps):]
+	}
+	return res, err
 }
 
 // strictLease refuses acks of leases that ended, although no sweep took them back.

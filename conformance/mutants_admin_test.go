@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/stintmq/stint/core"
 )
@@ -70,11 +71,9 @@ func adminMutants() []mutant {
 		broken("pause twice is an error", func(h *hooked) {
 			pause := h.pause
 			h.pause = func(ctx context.Context, queue string) error {
-				paused, _ := h.Store.Paused(ctx)
-				for _, q := range paused {
-					if q == queue {
-						return errors.New("paused already")
-					}
+				paused, _ := h.Paused(ctx)
+				if slices.Contains(paused, queue) {
+					return errors.New("paused already")
 				}
 				return pause(ctx, queue)
 			}

@@ -109,9 +109,9 @@ func claimMutants() []mutant {
 		broken("paused queues handed out", func(h *hooked) {
 			claim := h.claim
 			h.claim = func(ctx context.Context, r core.ClaimRequest) (core.Claimed, error) {
-				paused, _ := h.Store.Paused(ctx)
+				paused, _ := h.Paused(ctx)
 				for _, q := range paused {
-					_ = h.Store.Resume(ctx, q)
+					_ = h.Resume(ctx, q)
 				}
 				c, err := claim(ctx, r)
 				for _, q := range paused {
@@ -175,6 +175,24 @@ func claimMutants() []mutant {
 					c.Jobs = nil
 				}
 			})
+		}),
+		broken("a want without names asks what the token holds", func(h *hooked) {
+			h.claims(func(r *core.ClaimRequest) {
+				if !slices.ContainsFunc(r.Wants, func(w core.Want) bool { return len(w.Names) > 0 && w.Limit > 0 }) {
+					r.Wants = nil
+				}
+			})
+		}),
+		broken("what nobody has asks what the token holds", func(h *hooked) {
+			claim := h.claim
+			h.claim = func(ctx context.Context, r core.ClaimRequest) (core.Claimed, error) {
+				c, err := claim(ctx, r)
+				if err == nil && len(c.Jobs) == 0 {
+					held, _ := claim(ctx, core.ClaimRequest{Token: r.Token})
+					c.Jobs = held.Jobs
+				}
+				return c, err
+			}
 		}),
 		broken("zero lease means the default", func(h *hooked) {
 			h.claims(func(r *core.ClaimRequest) {

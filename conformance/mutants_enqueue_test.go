@@ -60,6 +60,9 @@ func enqueueMutants() []mutant {
 				r.Metadata = shared[r.ID]
 			})
 		}),
+		bare("metadata of the caller kept", func(m *modelStore) core.Store { return &keptMetadata{m} }),
+		bare("own metadata handed out", func(m *modelStore) core.Store { return &lentMetadata{m} }),
+		bare("own trace handed out", func(m *modelStore) core.Store { return &lentTrace{m} }),
 		broken("empty metadata values dropped", func(h *hooked) {
 			h.stored(func(r *core.EnqueueRequest) {
 				r.Metadata = maps.Clone(r.Metadata)
@@ -177,4 +180,45 @@ func enqueueMutants() []mutant {
 			})
 		}),
 	}
+}
+
+// keptMetadata keeps the map that the caller goes on using.
+type keptMetadata struct{ *modelStore }
+
+func (s *keptMetadata) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
+	res, err := s.modelStore.Enqueue(ctx, reqs)
+	s.lock()
+	defer s.mu.Unlock()
+	for i, r := range res {
+		if j := s.find(r.ID); j != nil && !r.Duplicate {
+			j.Metadata = reqs[i].Metadata
+		}
+	}
+	return res, err
+}
+
+// lentMetadata hands out the map that it keeps.
+type lentMetadata struct{ *modelStore }
+
+func (s *lentMetadata) Claim(ctx context.Context, r core.ClaimRequest) (core.Claimed, error) {
+	c, err := s.modelStore.Claim(ctx, r)
+	s.lock()
+	defer s.mu.Unlock()
+	for i := range c.Jobs {
+		c.Jobs[i].Metadata = s.find(c.Jobs[i].ID).Metadata
+	}
+	return c, err
+}
+
+// lentTrace hands out the trace that it keeps.
+type lentTrace struct{ *modelStore }
+
+func (s *lentTrace) Claim(ctx context.Context, r core.ClaimRequest) (core.Claimed, error) {
+	c, err := s.modelStore.Claim(ctx, r)
+	s.lock()
+	defer s.mu.Unlock()
+	for i := range c.Jobs {
+		c.Jobs[i].Trace = s.find(c.Jobs[i].ID).Trace
+	}
+	return c, err
 }

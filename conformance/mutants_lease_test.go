@@ -31,6 +31,17 @@ func leaseMutants() []mutant {
 				return extend(ctx, mine, d)
 			}
 		}),
+		broken("extend goes by Ref", func(h *hooked) {
+			of := h.refs()
+			extend := h.extend
+			h.extend = func(ctx context.Context, leases []core.Lease, d time.Duration) (core.Extended, error) {
+				mine := append([]core.Lease(nil), leases...)
+				for i := range mine {
+					mine[i] = of(mine[i])
+				}
+				return extend(ctx, mine, d)
+			}
+		}),
 		broken("extend tells of no loss", func(h *hooked) {
 			extend := h.extend
 			h.extend = func(ctx context.Context, leases []core.Lease, d time.Duration) (core.Extended, error) {

@@ -22,6 +22,11 @@ func spoilt(fault string, spoil func(*modelStore) core.Store) mutant {
 	return mutant{fault, modelHarness(spoil, CapAdmin)}
 }
 
+// bare makes a mutant of the model with the six methods only.
+func bare(fault string, spoil func(*modelStore) core.Store) mutant {
+	return mutant{fault, modelHarness(func(m *modelStore) core.Store { return sixMethods{spoil(m)} })}
+}
+
 // TestMutants holds the suite against broken stores: each must fail a case.
 func TestMutants(t *testing.T) {
 	groups := []struct {
@@ -30,6 +35,7 @@ func TestMutants(t *testing.T) {
 	}{
 		{"enqueue", enqueueMutants()}, {"claim", claimMutants()}, {"ack", ackMutants()}, {"stall", leaseMutants()},
 		{"admin", adminMutants()}, {"list", inspectMutants()}, {"wake", wakeMutants()}, {"tx", txMutants()},
+		{"ended", endedMutants()}, {"closed", closedMutants()},
 	}
 	n := 0
 	for _, g := range groups {

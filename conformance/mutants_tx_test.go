@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"sync"
 
 	"github.com/stintmq/stint/core"
 )
@@ -68,6 +69,30 @@ func txMutants() []mutant {
 				v.complete = func(ctx context.Context, l core.Lease, result []byte) error {
 					_ = real(ctx, l, result)
 					return nil
+				}
+			})
+		}),
+		broken("complete goes by Ref", func(h *hooked) {
+			of := h.refs()
+			h.views(func(v *brokenView) {
+				real := v.complete
+				v.complete = func(ctx context.Context, l core.Lease, result []byte) error { return real(ctx, of(l), result) }
+			})
+		}),
+		broken("repeated complete succeeds", func(h *hooked) {
+			var mu sync.Mutex
+			done := map[core.Lease]bool{}
+			h.views(func(v *brokenView) {
+				real := v.complete
+				v.complete = func(ctx context.Context, l core.Lease, result []byte) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if done[l] {
+						return nil
+					}
+					err := real(ctx, l, result)
+					done[l] = err == nil
+					return err
 				}
 			})
 		}),

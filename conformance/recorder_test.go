@@ -3,6 +3,7 @@ package conformance
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stintmq/stint/core"
 )
 
 // TestMain keeps the state machine from writing down, and from shrinking at length, what broken stores do.
@@ -99,6 +102,7 @@ func firstFailure(t *testing.T, h Harness, first string, patience time.Duration)
 	for _, c := range demanded() {
 		s.has[c] = !slices.Contains(h.Lacks, c)
 	}
+	_, s.has[CapClose] = core.As[io.Closer](h.New(t, NewClock()))
 	try := func(name string, c testCase, clock *Clock) bool {
 		r := record(t, func(tb testing.TB) { s.runCase(tb, c, clock) })
 		if r.failed {

@@ -55,6 +55,7 @@ type testCase struct {
 	needs    []Capability // skipped on stores that lack one of these
 	without  Capability   // skipped on stores that have it: for what absence means
 	limit    time.Duration
+	closes   bool // leaves the store closed: Harness.Check is not called
 	timeless bool // does not depend on the injected clock: run again on the store's own
 	run      func(k *kit)
 }
@@ -86,6 +87,8 @@ func topics() []topic {
 		{"list", listCases()},
 		{"counts", countsCases()},
 		{"wake", wakeCases()},
+		{"ended", endedCases()},
+		{"closed", closedCases()},
 		{"tx", txCases()},
 		{"lacking", lackingCases()},
 		{"concurrent", concurrentCases()},
@@ -117,7 +120,11 @@ func (s *suite) runCase(tb testing.TB, c testCase, clock *Clock) {
 	for _, need := range c.needs {
 		if !s.has[need] {
 			s.skipped[need]++
-			tb.Skip("declared lacking: " + string(need))
+			why := "declared lacking: "
+			if !slices.Contains(demanded(), need) {
+				why = "absent: "
+			}
+			tb.Skip(why + string(need))
 		}
 	}
 	if c.without != "" && s.has[c.without] {
@@ -158,7 +165,7 @@ func (s *suite) runCase(tb testing.TB, c testCase, clock *Clock) {
 	}
 	cancel()
 	s.join(k)
-	if s.h.Check != nil && !tb.Failed() {
+	if s.h.Check != nil && !c.closes && !tb.Failed() {
 		s.h.Check(tb, k.store)
 	}
 }
@@ -192,7 +199,7 @@ func coreClock(c *Clock) core.Clock {
 func (s *suite) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "capabilities:\n\t%-10s %-8s %-10s %s\n", "", "present", "declared", "cases skipped")
-	for _, c := range append(demanded(), CapMigrate) {
+	for _, c := range append(demanded(), CapMigrate, CapClose) {
 		present, declared := "yes", ""
 		if !s.has[c] {
 			present = "no"
@@ -200,7 +207,7 @@ func (s *suite) table() string {
 		if slices.Contains(s.h.Lacks, c) {
 			declared = "lacking"
 		}
-		if c == CapMigrate {
+		if c == CapMigrate || c == CapClose {
 			declared = "(optional)"
 		}
 		fmt.Fprintf(&b, "\t%-10s %-8s %-10s %d\n", c, present, declared, s.skipped[c])

@@ -24,6 +24,10 @@ func txCases() []testCase {
 			demands: "a rolled back Complete leaves the lease as it was"},
 		{rule: "Q14", name: "complete-refused", run: txCompleteRefused, needs: needs,
 			demands: "Complete of a lost lease is ErrLeaseLost, of an unknown job ErrNotFound, and the rest of the transaction lands"},
+		{rule: "Q14", name: "complete-once", run: txCompleteOnce, needs: needs, timeless: true,
+			demands: "a repeated Complete is ErrLeaseLost, in the same transaction and in a later one"},
+		{rule: "Q14", name: "complete-by-id", run: txCompleteByID, needs: needs, timeless: true,
+			demands: "where a lease's Ref and id disagree, Complete goes by the id"},
 		{rule: "Q14", name: "complete-and-enqueue", run: txCompleteAndEnqueue, needs: needs, timeless: true,
 			demands: "a job's end and its follow-up are one commit"},
 		{rule: "Q14", name: "complete-wins-over-cancel", run: txCompleteCancel, needs: []Capability{CapTx, CapAdmin}, timeless: true,
@@ -211,6 +215,31 @@ func txCompleteRefused(k *kit) {
 	commit()
 	k.wantState("ended", core.StateFailed)
 	k.drain("jobs after the commit", "released", "b")
+}
+
+func txCompleteOnce(k *kit) {
+	k.add("a")
+	h := k.take()
+	view, commit, _ := k.open()
+	k.ok("Complete", view.Complete(k.ctx, h.lease, nil))
+	k.is("a repeat in the transaction", view.Complete(k.ctx, h.lease, nil), core.ErrLeaseLost)
+	commit()
+	view, commit, _ = k.open()
+	k.is("a repeat in another", view.Complete(k.ctx, h.lease, nil), core.ErrLeaseLost)
+	commit()
+	k.wantLedger("a", core.OutcomeComplete)
+}
+
+func txCompleteByID(k *kit) {
+	k.addAll("a", "b")
+	c := k.claim(want(2))
+	l := c.leases()
+	view, commit, _ := k.open()
+	k.is("Complete of an unknown job", view.Complete(k.ctx, core.Lease{ID: "nobody", Token: c.token, Ref: l[1].Ref}, nil), core.ErrNotFound)
+	k.ok("Complete", view.Complete(k.ctx, core.Lease{ID: "a", Token: c.token, Ref: l[1].Ref}, nil))
+	commit()
+	k.wantState("a", core.StateCompleted)
+	k.holds(l[1])
 }
 
 func txCompleteAndEnqueue(k *kit) {

@@ -24,7 +24,12 @@ type waiter struct {
 
 func (k *kit) await(queues []string, since core.WakeToken) waiter {
 	k.Helper()
-	ctx, cancel := context.WithCancel(k.ctx)
+	return k.awaitIn(k.ctx, queues, since)
+}
+
+func (k *kit) awaitIn(ctx context.Context, queues []string, since core.WakeToken) waiter {
+	k.Helper()
+	ctx, cancel := context.WithCancel(ctx)
 	w := waiter{make(chan woke, 1), cancel}
 	store := k.store
 	k.waiters.Go(func() {

@@ -63,7 +63,11 @@ const (
 	OrderFinished OrderBy = "finished"
 )
 
-// Page is one page of a List. Cursor "" means that there is no more.
+// MaxPageBytes is about how many bytes of payloads and results one Page holds.
+const MaxPageBytes = 16 << 20
+
+// Page is one page of a List. It may hold fewer jobs than Limit, but one at least: it ends where payloads and
+// results come to MaxPageBytes. Only Cursor "" means that there is no more.
 type Page struct {
 	Jobs   []Record
 	Cursor string
@@ -99,8 +103,8 @@ const (
 	ReasonQueued   Reason = "queued"   // it is runnable: Ahead jobs come first, then the next worker that handles its name takes it
 )
 
-// Admin changes jobs and queues on an operator's behalf. Unknown ids answer ErrNotFound; a job that merely
-// moves between states meanwhile never does (Q8).
+// Admin changes jobs and queues on an operator's behalf. Unknown ids answer ErrNotFound, but for Remove; a job that
+// merely moves between states meanwhile never does (Q8).
 type Admin interface {
 	// Retry makes a failed or cancelled job waiting again: budgets reset, ledger and fence kept. Else StateError.
 	Retry(ctx context.Context, id string) error
@@ -143,8 +147,9 @@ type Migrator interface {
 type TxView interface {
 	Enqueuer
 	// Complete ends a lease with OutcomeComplete. ErrLeaseLost and ErrNotFound as in Ack, but a Complete that is
-	// repeated answers ErrLeaseLost, so that what else the transaction writes is not written twice. The
-	// transaction stays the caller's to roll back (Q14). Handlers use Job.Complete.
+	// repeated answers ErrLeaseLost, so that what else the transaction writes is not written twice. With an error
+	// nothing was done, and the transaction is the caller's to commit or roll back, unless it says itself that it
+	// is over (Q14). Handlers use Job.Complete.
 	Complete(ctx context.Context, l Lease, result []byte) error
 }
 

@@ -2,7 +2,7 @@ package core
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -20,32 +20,19 @@ type dispatcher struct {
 	order    []*queue        // in order of registration
 	turn     int             // whose Want comes first, so that a scarce MaxConcurrent goes round
 	running  int             // jobs with takers, over all queues
+	roomy    time.Time       // since when there is room under MaxConcurrent
 	live     bool            // takers are started as queues come
 	base     context.Context //nolint:containedctx // of the runs to come; set by start
 	takers   *sync.WaitGroup
 
-	askAt     time.Time // when every queue is worth asking again without a wake
-	notBefore time.Time // pace: after claims that brought nothing, or failed
-	fruitless allowance // claims that may bring nothing before they are paced
+	notBefore time.Time // after claims that failed
 	outage    *pause
-}
-
-// queue is one queue's takers and what the dispatcher knows of it. Guarded by dispatcher.mu.
-type queue struct {
-	name    string
-	names   []string // of its handlers, sorted
-	takers  int
-	asked   []handleSettings // what its handlers asked for
-	jobs    chan *run        // never full: no more are claimed than takers are idle
-	idle    int
-	since   time.Time // when the first taker fell idle
-	hungry  bool      // asking may bring something
-	askedAt time.Time
+	most      batchLimit // jobs per want and claim
 }
 
 const (
 	fillWait   = 2 * time.Millisecond  // how long an idle taker waits for others before a claim
-	claimLimit = 512                   // jobs per want and claim
+	claimLimit = 512                   // jobs per want and claim at most
 	askAlong   = 50 * time.Millisecond // queues that seem empty are asked along with others, but no more often
 	idleBurst  = 4                     // fruitless claims in a row that are not paced
 	idlePace   = 105 * time.Millisecond
@@ -57,7 +44,7 @@ func newDispatcher(w *Worker) *dispatcher {
 	return &dispatcher{
 		w: w, kick: make(chan struct{}, 1),
 		handlers: make(map[string]*handler), queues: make(map[string]*queue),
-		outage: newPause(outageMin, outageMax),
+		outage: newPause(outageMin, outageMax), most: newBatchLimit(claimLimit),
 	}
 }
 
@@ -66,50 +53,6 @@ func (d *dispatcher) signal() {
 	case d.kick <- struct{}{}:
 	default:
 	}
-}
-
-// add registers a handler (Q17).
-func (d *dispatcher) add(h *handler, s handleSettings) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if other, twice := d.handlers[h.name]; twice {
-		return fmt.Errorf("stint: %q is handled twice: at %s and at %s", h.name, other.place, h.place)
-	}
-	q := d.queues[s.queue]
-	if q == nil {
-		q = &queue{name: s.queue}
-	}
-	asked := append(slices.Clone(q.asked), s)
-	takers, err := d.w.takers(q.name, asked)
-	if err != nil && d.live {
-		return err // before Run, Run reports it
-	}
-	if d.queues[q.name] == nil {
-		d.queues[q.name] = q
-		d.order = append(d.order, q)
-	}
-	q.asked = asked
-	q.names = append(slices.Clone(q.names), h.name)
-	slices.Sort(q.names)
-	q.hungry = true
-	h.queue = q
-	d.handlers[h.name] = h
-	if d.live && q.jobs == nil {
-		d.startTakers(q, takers)
-	}
-	d.signal()
-	return nil
-}
-
-// remove unregisters a handler; its queue's takers stay for others to come.
-func (d *dispatcher) remove(h *handler) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.handlers[h.name] != h {
-		return
-	}
-	delete(d.handlers, h.name)
-	h.queue.names = slices.DeleteFunc(slices.Clone(h.queue.names), func(n string) bool { return n == h.name })
 }
 
 // start begins to run takers, for the queues there are and those to come.
@@ -122,7 +65,7 @@ func (d *dispatcher) start(base context.Context) error {
 		}
 	}
 	d.live, d.base, d.takers = true, base, new(sync.WaitGroup)
-	d.askAt, d.notBefore, d.fruitless = time.Time{}, time.Time{}, newAllowance(idleBurst)
+	d.notBefore, d.running = time.Time{}, 0
 	d.outage.reset()
 	for _, q := range d.order {
 		takers, _ := d.w.takers(q.name, q.asked)
@@ -133,11 +76,23 @@ func (d *dispatcher) start(base context.Context) error {
 
 func (d *dispatcher) startTakers(q *queue, n int) {
 	q.takers, q.idle, q.since, q.hungry = n, n, time.Now(), true
+	q.askAt, q.notBefore, q.fruitless = time.Time{}, time.Time{}, newAllowance(idleBurst)
 	q.jobs = make(chan *run, n)
 	for range n {
 		d.takers.Add(1)
 		go d.take(q, q.jobs)
 	}
+}
+
+// counts is how many takers each queue has.
+func (d *dispatcher) counts() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := make(map[string]int, len(d.order))
+	for _, q := range d.order {
+		n[q.name] = q.takers
+	}
+	return n
 }
 
 // stop ends the takers once they have emptied their channels.
@@ -160,10 +115,9 @@ func (d *dispatcher) take(q *queue, jobs <-chan *run) {
 		d.freed(q)
 	}
 	// A handler that calls runtime.Goexit takes this goroutine along; another takes its place.
-	exited := false
-	replace := func() { exited = true }
+	over := false
 	defer func() {
-		if exited {
+		if !over {
 			go d.take(q, jobs)
 			return
 		}
@@ -174,8 +128,9 @@ func (d *dispatcher) take(q *queue, jobs <-chan *run) {
 			finish(r, Ack{Lease: r.lease, Outcome: OutcomeRelease}, nil) // claimed, not started (Q23)
 			continue
 		}
-		r.process(finish, replace)
+		r.process(finish)
 	}
+	over = true
 }
 
 // freed counts a taker as idle again.
@@ -187,17 +142,28 @@ func (d *dispatcher) freed(q *queue) {
 	if q.idle == 1 {
 		q.since = time.Now()
 	}
-	// The dispatcher cares for the first one, for the quarter, and for room under MaxConcurrent.
-	if q.hungry && (q.idle == 1 || 4*(q.idle-1) < q.takers && 4*q.idle >= q.takers) || d.w.opts.MaxConcurrent > 0 {
+	if most := d.w.opts.MaxConcurrent; most > 0 {
+		if d.running == most-1 {
+			d.roomy = time.Now()
+		}
+		if notable(most-d.running, most) {
+			d.signal()
+		}
+	}
+	if q.hungry && notable(q.idle, q.takers) {
 		d.signal()
 	}
 }
+
+// notable reports whether the n-th idle one of all is one that the dispatcher waits for: the first, or the one
+// that makes a quarter.
+func notable(n, all int) bool { return n == 1 || 4*(n-1) < all && 4*n >= all }
 
 // wake marks queues as worth asking, and reports whether a claim will follow: some taker of theirs is idle.
 func (d *dispatcher) wake(names []string) (useful bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	room := d.room()
+	room, _ := d.room()
 	for _, n := range names {
 		if q := d.queues[n]; q != nil {
 			q.hungry = true
@@ -224,24 +190,34 @@ func (d *dispatcher) loop(ctx context.Context) {
 func (d *dispatcher) plan(now time.Time) (wants []Want, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.askAt.IsZero() || !now.Before(d.askAt) {
-		for _, q := range d.order {
-			q.hungry = true
-		}
-		d.askAt = now.Add(jitter(d.w.opts.Poll))
-	}
-	wait = d.askAt.Sub(now)
 	if p := d.notBefore.Sub(now); p > 0 {
 		return nil, p
 	}
-	room := d.room()
+	wait = d.w.opts.Poll
+	room, most := d.room()
 	urgent := false
 	for _, q := range d.order {
-		idle := min(q.idle, room)
-		if !q.hungry || len(q.names) == 0 || idle == 0 {
+		if len(q.names) == 0 {
 			continue
 		}
-		if left := fillWait - now.Sub(q.since); 4*idle >= q.takers || left <= 0 || idle == room {
+		if left := q.askAt.Sub(now); left <= 0 {
+			q.hungry = true
+		} else if !q.hungry {
+			wait = min(wait, left)
+		}
+		idle := min(q.idle, room)
+		if !q.hungry || idle == 0 {
+			continue
+		}
+		if left := q.notBefore.Sub(now); left > 0 {
+			wait = min(wait, left)
+			continue
+		}
+		since := q.since
+		if d.roomy.After(since) {
+			since = d.roomy
+		}
+		if left := fillWait - now.Sub(since); 4*idle >= min(q.takers, most) || left <= 0 {
 			urgent = true
 		} else {
 			wait = min(wait, left)
@@ -253,36 +229,43 @@ func (d *dispatcher) plan(now time.Time) (wants []Want, wait time.Duration) {
 	return d.wants(now, room), 0
 }
 
-// room is how many more jobs may run under MaxConcurrent.
-func (d *dispatcher) room() int {
-	if d.w.opts.MaxConcurrent == 0 {
-		return claimLimit * max(1, len(d.order))
+// room is how many more jobs may run under MaxConcurrent, and how many in all.
+func (d *dispatcher) room() (room, most int) {
+	if most = d.w.opts.MaxConcurrent; most == 0 {
+		return math.MaxInt, math.MaxInt
 	}
-	return d.w.opts.MaxConcurrent - d.running
+	return most - d.running, most
 }
 
 // wants asks for every queue with idle takers: the hungry ones first, each in turn, then those not asked of late.
 func (d *dispatcher) wants(now time.Time, room int) []Want {
-	d.turn++
 	var wants []Want
+	start, next := d.turn, d.turn+1
 	for _, hungry := range []bool{true, false} {
 		for i := range d.order {
-			q := d.order[(d.turn+i)%len(d.order)]
-			limit := min(q.idle, room, claimLimit)
-			if q.hungry != hungry || len(q.names) == 0 || limit <= 0 || !hungry && now.Sub(q.askedAt) < askAlong {
+			at := (start + i) % len(d.order)
+			q := d.order[at]
+			limit := min(q.idle, room, d.most.now())
+			if q.hungry != hungry || len(q.names) == 0 || limit <= 0 || q.notBefore.After(now) ||
+				!hungry && now.Sub(q.askedAt) < askAlong {
 				continue
 			}
 			room -= limit
 			q.askedAt = now
 			wants = append(wants, Want{Queue: q.name, Names: q.names, Limit: limit})
+			if hungry {
+				next = at + 1 // whoever comes after the last one served is first the next time
+			}
 		}
 	}
+	d.turn = next % len(d.order)
 	return wants
 }
 
 // claim makes one store call and hands out what it brings.
 func (d *dispatcher) claim(ctx context.Context, wants []Want) {
-	claimed, token, sent, err := d.w.claim(wants)
+	claimed, token, sent, slow, err := d.w.claim(wants)
+	d.most.note(slow, err)
 	if err != nil {
 		d.w.log.Warn("claim failed, will be repeated", "error", err)
 		d.mu.Lock()
@@ -290,8 +273,8 @@ func (d *dispatcher) claim(ctx context.Context, wants []Want) {
 		d.mu.Unlock()
 		return
 	}
-	idle := d.learn(wants, claimed)
-	d.w.wake.expect(idle)
+	empty := d.learn(wants, claimed)
+	d.w.wake.expect(empty)
 	d.hand(ctx, claimed.Jobs, token, sent)
 }
 
@@ -305,31 +288,31 @@ func (d *dispatcher) learn(wants []Want, claimed Claimed) (empty []string) {
 	defer d.mu.Unlock()
 	now := time.Now()
 	d.outage.reset()
-	d.notBefore = time.Time{}
-	if len(claimed.Jobs) > 0 {
-		d.fruitless = newAllowance(idleBurst)
-	} else if !d.fruitless.take(now) {
-		d.notBefore = now.Add(idlePace)
-	}
-	filled := false
+	anyFilled := false
 	for _, want := range wants {
-		q := d.queues[want.Queue]
-		q.hungry = got[want.Queue] >= want.Limit
-		filled = filled || q.hungry
+		anyFilled = anyFilled || got[want.Queue] >= want.Limit
 	}
-	switch next := claimed.NextIn; {
-	case next > time.Nanosecond:
-		if at := now.Add(next); at.Before(d.askAt) {
-			d.askAt = at
+	for _, want := range wants {
+		q, n := d.queues[want.Queue], got[want.Queue]
+		q.hungry = n >= want.Limit
+		q.askAt = now.Add(jitter(d.w.opts.Poll))
+		switch next := claimed.NextIn; {
+		case q.hungry || next <= 0:
+		case next == time.Nanosecond && !anyFilled:
+			q.hungry = true // something was held back
+		case next == time.Nanosecond:
+			// Left over, most likely of a want that was filled. If of this one, it is asked again soon.
+			next = askAlong
+			fallthrough
+		default:
+			if at := now.Add(next); at.Before(q.askAt) {
+				q.askAt = at
+			}
 		}
-	case next == time.Nanosecond && filled:
-		// Left over, most likely of a want that was filled: its takers will ask. If of another, ask soon.
-		if at := now.Add(askAlong); at.Before(d.askAt) {
-			d.askAt = at
-		}
-	case next == time.Nanosecond:
-		for _, want := range wants {
-			d.queues[want.Queue].hungry = true
+		if n > 0 {
+			q.fruitless, q.notBefore = newAllowance(idleBurst), time.Time{}
+		} else if !q.fruitless.take(now) {
+			q.notBefore = now.Add(idlePace)
 		}
 	}
 	for _, q := range d.order {

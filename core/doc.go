@@ -34,8 +34,8 @@
 //
 // Whatever leaves active loses its token. ClaimedAt is cleared by everything that makes a job pending again;
 // CancelRequested by every end and by Retry; Result, Failure and FinishedAt by Retry. A job's Result and Failure
-// are those of its end; what earlier runs gave is in the ledger. Every end writes exactly one ledger entry, run
-// or not.
+// are those of its end; what earlier runs gave is in the ledger. Every end of a job writes exactly one ledger entry,
+// run or not.
 //
 // # Rules
 //

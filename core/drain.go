@@ -11,11 +11,11 @@ type DrainOptions struct {
 	Limit int // jobs to claim at most; 0: no limit
 }
 
-// Drain claims and runs what is due now, round by round, until a claim brings nothing or Limit is reached, and
-// returns the number of jobs claimed. It has no loop but the heartbeat: no waiting, no sweep. A round runs as
-// many jobs at once as there are takers. Once ctx ends nothing more is claimed; running jobs finish. Without
-// handlers it returns 0 without a store call. The error is that of a claim that failed, or a *ShutdownError
-// (Q25).
+// Drain claims and runs what is due now, round by round, until no queue has any more or Limit is reached, and
+// returns the number of jobs claimed. It has no loop but the heartbeat: no waiting, and no sweep, so it does not
+// bring back jobs of workers that died. A round runs as many jobs at once as there are takers. Once ctx ends nothing
+// more is claimed; running jobs finish. Without handlers it returns 0 without a store call. The error is that of a
+// claim that failed, or a *ShutdownError (Q25).
 func (w *Worker) Drain(ctx context.Context, opts DrainOptions) (int, error) {
 	if opts.Limit < 0 {
 		return 0, &InvalidError{"Limit", "must not be negative"}
@@ -29,22 +29,40 @@ func (w *Worker) Drain(ctx context.Context, opts DrainOptions) (int, error) {
 	service, stopService := context.WithCancel(base)
 	defer stopService()
 	var services sync.WaitGroup
-	w.settle = newSettler(w)
+	w.settle, w.hooks = newSettler(w), newHooks(w, base)
 	w.settle.start(service, flushers)
+	defer context.AfterFunc(ctx, w.settle.unbound)()
 	services.Go(func() { w.beat.loop(service) })
 
-	total := 0
-	var failure error
-	for ctx.Err() == nil {
-		wants, err := w.disp.drainWants(opts.Limit - total)
-		if failure = err; err != nil || len(wants) == 0 {
-			break
+	total, failure := w.drainRounds(ctx, base, opts.Limit)
+
+	w.windUp(time.Now().Add(w.opts.Lease), stopService)
+	services.Wait()
+	if left := w.leftOver(w.orphans.left()); failure == nil {
+		failure = left
+	}
+	return total, failure
+}
+
+func (w *Worker) drainRounds(ctx, base context.Context, limit int) (total int, err error) {
+	dry := make(map[string]bool) // queues that had nothing when last asked
+	for ctx.Err() == nil && (limit == 0 || total < limit) {
+		wants, err := w.disp.drainWants(limit-total, dry)
+		if err != nil || len(wants) == 0 {
+			return total, err
 		}
-		claimed, token, sent, err := w.claim(wants)
-		if failure = err; err != nil || len(claimed.Jobs) == 0 {
-			break
+		claimed, token, sent, _, err := w.claim(wants)
+		if err != nil {
+			return total, err
+		}
+		if len(claimed.Jobs) == 0 {
+			for _, want := range wants {
+				dry[want.Queue] = true
+			}
+			continue // with the queues that there was no room to ask
 		}
 		total += len(claimed.Jobs)
+		clear(dry) // what runs may make more due anywhere
 		runs := w.disp.flying(base, claimed.Jobs, token, sent)
 		var round sync.WaitGroup
 		for i := range runs {
@@ -52,20 +70,8 @@ func (w *Worker) Drain(ctx context.Context, opts DrainOptions) (int, error) {
 		}
 		round.Wait()
 		waitFor(w.settle.idle, w.opts.Lease) // a retry due at once belongs to the next round
-		if opts.Limit > 0 && total >= opts.Limit {
-			break
-		}
 	}
-	w.settle.close()
-	waitFor(w.settle.flusher.Wait, w.opts.Lease)
-	stopService()
-	services.Wait()
-	w.settle.flusher.Wait()
-	w.hooks.Wait()
-	if failure == nil {
-		failure = w.leftOver()
-	}
-	return total, failure
+	return total, nil
 }
 
 func (w *Worker) drainOne(r *run) {
@@ -73,11 +79,12 @@ func (w *Worker) drainOne(r *run) {
 		w.finish(r, Ack{Lease: r.lease, Outcome: OutcomeRelease}, nil)
 		return
 	}
-	r.process(w.finish, func() {})
+	r.process(w.finish)
 }
 
-// drainWants asks for as many jobs as may run at once, at most left if that is more than 0.
-func (d *dispatcher) drainWants(left int) ([]Want, error) {
+// drainWants asks the queues that are not dry for as many jobs as may run at once, at most left if that is more
+// than 0.
+func (d *dispatcher) drainWants(left int, dry map[string]bool) ([]Want, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	room := left
@@ -94,7 +101,7 @@ func (d *dispatcher) drainWants(left int) ([]Want, error) {
 		if bounded {
 			limit = min(limit, room)
 		}
-		if len(q.names) == 0 || limit == 0 {
+		if len(q.names) == 0 || limit == 0 || dry[q.name] {
 			continue
 		}
 		room -= limit

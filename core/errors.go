@@ -95,8 +95,27 @@ func (e *UnsupportedError) Error() string {
 // Unwrap makes errors.Is(err, errors.ErrUnsupported) hold.
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
+// SchemaError: a database's schema is missing, or older or newer than this release can use. Nothing was changed.
+type SchemaError struct {
+	Have int // the database's version; 0: it has no stint schema
+	Want int // the version that this release speaks
+}
+
+func (e *SchemaError) Error() string {
+	switch {
+	case e.Have == 0:
+		return "stint: the database has no stint schema; run Migrate"
+	case e.Have < e.Want:
+		return fmt.Sprintf("stint: the database has schema version %d, this release needs %d; run Migrate", e.Have, e.Want)
+	default:
+		return fmt.Sprintf("stint: the database has schema version %d, newer than %d, which is all this release knows; "+
+			"use a newer release", e.Have, e.Want)
+	}
+}
+
 // JobError is what Await and Execute return for a job that did not complete.
-// State "" means gone: pruned, removed or never there.
+// State "" means gone: pruned, removed or never there; then errors.Is(err, ErrNotFound) holds. Of a cancelled job
+// errors.Is(err, ErrCancelled) does.
 type JobError struct {
 	ID      string
 	State   State
@@ -114,10 +133,17 @@ func (e *JobError) Error() string {
 	}
 }
 
+// Is makes the sentinels of the states found.
+func (e *JobError) Is(target error) bool {
+	return target == ErrNotFound && e.State == "" || target == ErrCancelled && e.State == StateCancelled
+}
+
 // ShutdownError names the leases that Worker.Run could not settle before it had to return (Q23). Their jobs
 // run again once a sweep has taken the leases back.
 type ShutdownError struct {
 	Jobs []Lease
+	// Claims is how many claims lost their reply and could not be looked after: what they may hold is not known.
+	Claims int
 }
 
 func (e *ShutdownError) Error() string {
@@ -133,6 +159,9 @@ func (e *ShutdownError) Error() string {
 	if n := len(e.Jobs) - len(ids); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("stint: worker stopped with %d job(s) not settled: %s%s",
-		len(e.Jobs), strings.Join(ids, ", "), more)
+	msg := fmt.Sprintf("stint: worker stopped with %d job(s) not settled: %s%s", len(e.Jobs), strings.Join(ids, ", "), more)
+	if e.Claims > 0 {
+		msg += fmt.Sprintf("; %d claim(s) with a lost reply may hold more", e.Claims)
+	}
+	return msg
 }

@@ -69,7 +69,8 @@ type handler struct {
 	queue     *queue
 	run       HandlerFunc
 	retryable func(error) bool
-	place     string // file:line of the registration
+	place     string         // file:line of the registration
+	asked     handleSettings // of its registration
 }
 
 func (w *Worker) register(h *handler, queueName string, opts []HandleOption) func() {

@@ -47,11 +47,12 @@ func (f *inflight) all() []*run {
 	return rs
 }
 
-// leases is what a ShutdownError names.
-func (f *inflight) leases() []Lease {
+// empty removes all and returns their leases.
+func (f *inflight) empty() []Lease {
 	var ls []Lease
 	for _, r := range f.all() {
 		ls = append(ls, r.lease)
+		f.remove(r)
 	}
 	return ls
 }

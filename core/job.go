@@ -76,16 +76,20 @@ func (j *Job[P, R]) Enqueue(ctx context.Context, to Enqueuer, payload P, opts ..
 }
 
 // EnqueueMany stores a job per payload in few round trips. Results are positional and independent: one that was
-// refused carries its Err, the others land (Q11). The error is the whole call's.
+// refused carries its Err, the others land (Q11). The error is the whole call's; core.ID is one.
 func (j *Job[P, R]) EnqueueMany(ctx context.Context, to Enqueuer, payloads []P, opts ...EnqueueOption) ([]Enqueued, error) {
+	var shared enqueueSettings
+	for _, o := range opts {
+		o.applyEnqueue(&shared)
+	}
+	if shared.req.ID != "" {
+		return nil, &InvalidError{"ID", "one id cannot serve a batch"}
+	}
 	out := make([]Enqueued, len(payloads))
 	reqs := make([]EnqueueRequest, 0, len(payloads))
 	at := make([]int, 0, len(payloads)) // positions of reqs in out
 	for i, p := range payloads {
 		req, err := j.Request(ctx, p, opts...)
-		if err == nil && req.ID != "" {
-			err = &InvalidError{"ID", "one id cannot serve a batch"}
-		}
 		if err != nil {
 			out[i].Err = err
 			continue
@@ -170,7 +174,7 @@ func (j *Job[P, R]) Execute(ctx context.Context, s Store, payload P, opts ...Enq
 }
 
 // Await returns the result of a job once it completed. A job that failed, was cancelled or is gone is a
-// *JobError. It asks every 10 ms at first, then ever more rarely up to once a second, until ctx ends. The store
+// *JobError. It asks every 10 ms at first, then ever more rarely, at last every 200 ms, until ctx ends. The store
 // must be an Inspector.
 func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 	var result R
@@ -178,7 +182,7 @@ func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 	if !ok {
 		return result, &UnsupportedError{"Await", "the store is no Inspector"}
 	}
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for wait := 10 * time.Millisecond; ; wait = min(wait*5/4, 200*time.Millisecond) {
 		rec, err := inspector.Get(ctx, id)
 		switch {
 		case errors.Is(err, ErrNotFound):
@@ -244,13 +248,16 @@ func (j *Job[P, R]) Complete(ctx context.Context, in TxView, result R) error {
 }
 
 // Handle registers the function that does this work on w, from the job's queue unless core.Queue says otherwise.
-// Registering a name twice on one worker panics and names both places; registering on a running worker takes
-// effect at once. unregister lets running jobs finish and leaves queued ones in the store (Q17).
+// Registering a name twice on one worker panics and names both places, and so does a nil function; registering on
+// a running worker takes effect at once. unregister lets running jobs finish and leaves queued ones in the store (Q17).
 //
 // The handler's context ends with one of ErrCancelled, ErrTimeout, ErrLeaseLost, ErrLeaseDoubtful and ErrStopping
 // as its cause. nil completes the job, whatever happened meanwhile; any other error is an attempt used (Q19),
 // except those made by Snooze.
 func (j *Job[P, R]) Handle(w *Worker, fn func(ctx context.Context, payload P) (R, error), opts ...HandleOption) (unregister func()) {
+	if fn == nil {
+		panic(fmt.Sprintf("stint: nil handler for %q", j.name))
+	}
 	h := &handler{name: j.name, retryable: j.opts.Retryable}
 	h.run = func(ctx context.Context, _ Run, data []byte) ([]byte, error) {
 		var payload P
@@ -266,7 +273,7 @@ func (j *Job[P, R]) Handle(w *Worker, fn func(ctx context.Context, payload P) (R
 	return w.register(h, j.opts.Queue, opts)
 }
 
-// Task is a Job without a result.
+// Task is a Job without a result. It has Job's Enqueue, EnqueueMany, Request, Execute, Await and Name.
 type Task[P any] struct{ *Job[P, None] }
 
 // NewTask declares a kind of work that has no result. It panics where NewJob does.
@@ -276,6 +283,9 @@ func NewTask[P any](name string, opts ...JobOptions[P]) *Task[P] {
 
 // Handle is Job.Handle for a function without a result.
 func (t *Task[P]) Handle(w *Worker, fn func(ctx context.Context, payload P) error, opts ...HandleOption) (unregister func()) {
+	if fn == nil {
+		return t.Job.Handle(w, nil, opts...)
+	}
 	return t.Job.Handle(w, func(ctx context.Context, payload P) (None, error) {
 		return None{}, fn(ctx, payload)
 	}, opts...)

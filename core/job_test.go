@@ -77,6 +77,26 @@ func TestNewJobPanics(t *testing.T) {
 	}
 }
 
+// TestNilHandler panics when it is registered, not when a job comes.
+func TestNilHandler(t *testing.T) {
+	w := newWorker(t, memstore.New(memstore.Options{}), core.WorkerOptions{})
+	require.Panics(t, func() { core.NewTask[int]("task").Handle(w, nil) })
+	require.Panics(t, func() { core.NewJob[int, int]("job").Handle(w, nil) })
+}
+
+// TestSuspiciousSetups are warned of.
+func TestSuspiciousSetups(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memstore.Store) {
+		var log strings.Builder
+		w := newWorker(t, s, core.WorkerOptions{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)), Queues: map[string]core.QueueOptions{"mial": {}},
+		})
+		require.NoError(t, start(t, w)())
+		require.Contains(t, log.String(), "no handlers yet")
+		require.Contains(t, log.String(), "mial")
+	})
+}
+
 // TestExecute awaits a typed result, and says what became of a job that gave none.
 func TestExecute(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memstore.Store) {
@@ -110,10 +130,12 @@ func TestExecute(t *testing.T) {
 		_, err = job.Await(t.Context(), s, id)
 		require.ErrorAs(t, err, &jobErr)
 		require.Equal(t, core.StateCancelled, jobErr.State)
+		require.ErrorIs(t, err, core.ErrCancelled)
 
 		_, err = job.Await(t.Context(), s, "nowhere")
 		require.ErrorAs(t, err, &jobErr)
 		require.Equal(t, core.State(""), jobErr.State)
+		require.ErrorIs(t, err, core.ErrNotFound)
 
 		id = enqueue(t, job, s, 1, core.Delay(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -171,9 +193,8 @@ func TestEnqueueMany(t *testing.T) {
 	res, err = job.EnqueueMany(t.Context(), s, nil)
 	require.NoError(t, err)
 	require.Empty(t, res)
-	res, err = job.EnqueueMany(t.Context(), s, []any{"c"}, core.ID("shared"))
-	require.NoError(t, err)
-	require.ErrorAs(t, res[0].Err, &invalid)
+	_, err = job.EnqueueMany(t.Context(), s, []any{"c"}, core.ID("shared"))
+	require.ErrorAs(t, err, &invalid)
 	_, err = job.Enqueue(t.Context(), s, make(chan int), core.ID("x"))
 	require.ErrorAs(t, err, &invalid)
 	require.Equal(t, "Payload", invalid.Field)
@@ -261,19 +282,22 @@ func TestPanickingLogger(t *testing.T) {
 	})
 }
 
-// TestNothingSecretInLogs: payloads, results and metadata are not logged, whatever happens.
+// TestNothingSecretInLogs: a failure is logged with its reason; payloads, results and metadata never are.
 func TestNothingSecretInLogs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memstore.Store) {
 		var log strings.Builder
 		logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		w := newWorker(t, s, core.WorkerOptions{Logger: logger})
 		job := core.NewJob[string, string]("job", core.JobOptions[string]{MaxAttempts: 2})
-		job.Handle(w, func(_ context.Context, p string) (string, error) { return p, errors.New("contains " + p) })
+		job.Handle(w, func(_ context.Context, p string) (string, error) { return p, errBoom })
 		stop := start(t, w)
 		enqueue(t, job, s, "sesame", core.WithMetadata(map[string]string{"k": "sesame"}))
 		time.Sleep(time.Minute)
 		require.NoError(t, stop())
 		require.Contains(t, log.String(), "job failed")
+		require.Contains(t, log.String(), "error=boom")
+		require.Contains(t, log.String(), "worker started")
+		require.Contains(t, log.String(), "worker stopped")
 		require.NotContains(t, log.String(), "sesame")
 	})
 }

@@ -11,13 +11,17 @@ type heartbeat struct {
 	w    *Worker
 	kick chan struct{} // beat now: something may have been cancelled
 	wall func() time.Time
+	size batchLimit // leases per call
 }
+
+const extendBatch = 1 << 16
 
 func newHeartbeat(w *Worker) *heartbeat {
 	return &heartbeat{
 		w: w, kick: make(chan struct{}, 1),
 		// Round strips the monotonic reading: the wall clock also counts the time a machine was suspended.
 		wall: func() time.Time { return time.Now().Round(0) },
+		size: newBatchLimit(extendBatch),
 	}
 }
 
@@ -65,24 +69,27 @@ func (h *heartbeat) loop(ctx context.Context) {
 	}
 }
 
-// beat extends every lease in flight; false if it should be tried again soon.
+// beat extends every lease in flight, in one call unless that proved too much; false if it should be tried again
+// soon.
 func (h *heartbeat) beat(ctx context.Context) bool {
-	runs := h.w.flights.all()
-	if len(runs) == 0 {
-		return true
+	all := true
+	for runs := range slices.Chunk(h.w.flights.all(), h.size.now()) {
+		all = h.extend(ctx, runs) && all
 	}
+	return all
+}
+
+func (h *heartbeat) extend(ctx context.Context, runs []*run) bool {
 	leases := make([]Lease, len(runs))
 	for i, r := range runs {
 		leases[i] = r.lease
 	}
 	sent := time.Now()
 	// The answer must come before we would have to give a lease up.
-	if d := h.untilDoubt(); d > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, d)
-		defer stop()
-	}
-	ext, err := h.w.extend(ctx, leases)
+	ctx, stop := context.WithTimeout(ctx, h.untilDoubt())
+	defer stop()
+	ext, slow, err := h.w.extend(ctx, leases)
+	h.size.note(slow, err)
 	if err != nil {
 		h.w.log.Warn("heartbeat failed, will be repeated", "leases", len(leases), "error", err)
 		return false
@@ -123,11 +130,15 @@ func (h *heartbeat) renewed(runs []*run, unchanged map[claimKey]bool, deadline t
 	}
 }
 
+// age brings the deadlines forward, but leaves the store the time of one call to say which leases are still ours.
 func (h *heartbeat) age(by time.Duration) {
 	h.w.flights.mu.Lock()
 	defer h.w.flights.mu.Unlock()
+	soon := time.Now().Add(h.w.opts.Lease / 6)
 	for _, r := range h.w.flights.runs {
-		r.deadline = r.deadline.Add(-by)
+		if r.deadline = r.deadline.Add(-by); r.deadline.Before(soon) {
+			r.deadline = soon
+		}
 	}
 }
 

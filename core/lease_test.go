@@ -241,13 +241,21 @@ func TestLostReplies(t *testing.T) {
 		}
 		w := newWorker(t, spied, core.WorkerOptions{Concurrency: 4})
 		runs := map[int]int{}
-		task.Handle(w, func(_ context.Context, n int) error { runs[n]++; time.Sleep(time.Second); return nil }, core.Concurrency(1))
+		task.Handle(w, func(_ context.Context, n int) error {
+			mu.Lock()
+			runs[n]++
+			mu.Unlock()
+			time.Sleep(time.Second)
+			return nil
+		}, core.Concurrency(1))
 		start(t, w)
 		var ids []string
 		for i := range 20 {
 			ids = append(ids, enqueue(t, task.Job, s, i))
 		}
 		time.Sleep(15 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		require.Len(t, runs, 20)
 		for i, id := range ids {
 			require.Equal(t, 1, runs[i])
@@ -261,8 +269,11 @@ func TestBusyLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memstore.Store) {
 		task := core.NewTask[int]("task")
 		spied := spyOn(s)
+		var mu sync.Mutex
 		var beats []time.Time
 		spied.extend = func(ctx context.Context, ls []core.Lease) (core.Extended, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			beats = append(beats, time.Now())
 			if len(beats) == 1 {
 				return core.Extended{Busy: ls}, nil
@@ -274,6 +285,8 @@ func TestBusyLease(t *testing.T) {
 		start(t, w)
 		enqueue(t, task.Job, s, 1)
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		require.GreaterOrEqual(t, len(beats), 2)
 		require.LessOrEqual(t, beats[1].Sub(beats[0]), 10*time.Second/3)
 	})

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -41,15 +43,31 @@ func (w *Worker) sweepOnce(ctx context.Context) bool {
 		return false
 	}
 	for _, r := range swept {
-		w.log.Warn("lease ran out, job taken back", "id", r.ID, "name", r.Name, "queue", r.Queue, "state", string(r.State))
+		w.log.Warn("lease ran out, job taken back",
+			slog.Group("job", "id", r.ID, "name", r.Name, "queue", r.Queue), "state", string(r.State))
 		if r.State == StateFailed {
-			w.hook(Failed{
-				Run: Run{ID: r.ID, Name: r.Name, Queue: r.Queue}, Err: errStalled, State: r.State,
-				Failure: Failure{Type: "stalled", Message: errStalled.Error()},
-			})
+			w.hooks.tell(w.stalled(ctx, r))
 		}
 	}
 	return len(swept) == sweepLimit
+}
+
+// stalled describes a job that a sweep failed, with the store's own words where it can be asked.
+func (w *Worker) stalled(ctx context.Context, r Recovered) Failed {
+	f := Failed{
+		Run: Run{ID: r.ID, Name: r.Name, Queue: r.Queue}, Err: errStalled, State: r.State,
+		Failure: Failure{Type: "stalled", Message: errStalled.Error()},
+	}
+	inspector, ok := As[Inspector](w.store)
+	if !ok {
+		return f
+	}
+	ctx, cancel := w.storeCall(ctx)
+	defer cancel()
+	if rec, err := inspector.Get(ctx, r.ID); err == nil && rec.Failure != nil {
+		f.Failure = *rec.Failure
+	}
+	return f
 }
 
 var errStalled = errors.New("stint: job stalled more often than allowed")
@@ -62,26 +80,20 @@ func (w *Worker) reportFailure(e settling, state State) {
 	f := Failed{Run: e.run.info(), Err: e.err, Failure: *e.ack.Failure, State: state}
 	if state == StateWaiting || state == StateDelayed {
 		f.RetryIn = e.ack.Delay
-		w.log.Warn("attempt failed", jobAttr(e.run), "retry_in", f.RetryIn, "error_type", f.Failure.Type)
+		w.log.Warn("attempt failed", jobAttr(e.run), "retry_in", f.RetryIn, "error", brief(f.Failure.Message))
 	} else {
-		w.log.Error("job failed", jobAttr(e.run), "state", string(state), "error_type", f.Failure.Type)
+		w.log.Error("job failed", jobAttr(e.run), "state", string(state), "error", brief(f.Failure.Message))
 	}
-	w.hook(f)
+	w.hooks.tell(f)
 }
 
-// hook calls OnFailure on a goroutine of its own: a panic or runtime.Goexit in it ends nothing else (Q19).
-func (w *Worker) hook(f Failed) {
-	if w.opts.OnFailure == nil {
-		return
+// brief cuts a text to what a log line should hold.
+func brief(s string) string {
+	const limit = 500
+	if len(s) <= limit {
+		return s
 	}
-	w.hooks.Go(func() {
-		defer func() {
-			if v := recover(); v != nil {
-				w.log.Error("OnFailure panicked", "id", f.Run.ID)
-			}
-		}()
-		w.opts.OnFailure(context.Background(), f)
-	})
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
 
 // orphans are tokens of claims whose reply was lost. For one lease, with each heartbeat, the store is asked what
@@ -124,6 +136,27 @@ func (o *orphans) loop(ctx context.Context) {
 	}
 }
 
+// left asks a last time, with as much patience as one store call has, and returns for how many tokens the store
+// could not say what they hold.
+func (o *orphans) left() int {
+	ctx, cancel := o.w.storeCall(context.Background())
+	defer cancel()
+	n := 0
+	for _, t := range o.current() {
+		again := newPause(ackRetryMin, ackRetryMax)
+		for !o.release(ctx, t) {
+			if again.wait(ctx); ctx.Err() != nil {
+				n++
+				break
+			}
+		}
+	}
+	o.mu.Lock()
+	clear(o.tokens)
+	o.mu.Unlock()
+	return n
+}
+
 func (o *orphans) current() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,19 +171,21 @@ func (o *orphans) current() []string {
 	return tokens
 }
 
-func (o *orphans) release(ctx context.Context, token string) {
+// release gives back what a token holds, and reports whether the store answered.
+func (o *orphans) release(ctx context.Context, token string) bool {
 	ctx, cancel := o.w.storeCall(ctx)
 	defer cancel()
 	held, err := o.w.store.Claim(ctx, ClaimRequest{Token: token, Lease: o.w.opts.Lease, Worker: o.w.opts.ID})
 	if err != nil || len(held.Jobs) == 0 {
-		return // asked again with the next heartbeat
+		return err == nil // asked again with the next heartbeat, in case the claim is still under way
 	}
 	acks := make([]Ack, len(held.Jobs))
 	for i, rec := range held.Jobs {
 		acks[i] = Ack{Lease: Lease{ID: rec.ID, Token: token, Ref: rec.Ref}, Outcome: OutcomeRelease}
 	}
 	if _, err := o.w.store.Ack(ctx, acks); err != nil {
-		return
+		return false
 	}
 	o.w.log.Info("released jobs of a claim whose reply was lost", "jobs", len(acks))
+	return true
 }

@@ -40,7 +40,7 @@ type JobOptions[P any] struct {
 	MaxStalls   int           // 0: the sweeping worker's limit; -1: none tolerated
 	Backoff     Backoff       // zero: DefaultBackoff
 	Timeout     time.Duration // per run; 0: none
-	Keep        Keep          // zero: the store's defaults
+	Keep        Keep          // zero: the store's defaults; no effect on stores without Retainer
 
 	// Key makes enqueueing idempotent: the id becomes name:key, and a second job with it is a duplicate in
 	// whatever state the first one is (Q10). An empty key is refused.
@@ -175,6 +175,11 @@ type QueueOptions struct {
 }
 
 // WorkerOptions configure a Worker. The zero value is good to start with.
+//
+// A job whose worker died runs again after what is left of its Lease, up to 1.25 StalledInterval until a sweep sees
+// it, one Renew until a second look confirms it, and StallDelay: about a minute with the defaults. Shorter leases
+// are quicker, and cost more heartbeats and less patience with a slow store: each store call of the worker is given
+// Lease / 6.
 type WorkerOptions struct {
 	Concurrency     int                     // takers per queue; 0: 1
 	MaxConcurrent   int                     // running jobs over all queues of this worker; 0: no cap
@@ -186,12 +191,13 @@ type WorkerOptions struct {
 	Poll            time.Duration           // idle fallback where no wake came, +-25 %; 0: 5 s
 	Grace           time.Duration           // how long handlers may finish once Run's ctx ended; 0: 20 s; negative: none
 	ID              string                  // for operators only; "": random
-	Logger          *slog.Logger            // nil: discard. Payloads, results and metadata are never logged
+	Logger          *slog.Logger            // nil: discard. Handlers' errors are logged; payloads, results, metadata never
 	Middleware      []Middleware            // the first is the outermost
 
 	// OnFailure is told of every failed attempt after its ack landed, with what the store really did, and of
-	// jobs that a sweep of this worker failed. It runs on a goroutine of its own, so it may be called
-	// concurrently; Run waits for it. A panic in it is logged.
+	// jobs that a sweep of this worker failed. Up to 8 calls run at once, on goroutines of their own. When Run
+	// ends it waits for them at most as long as for handlers; then their context ends. A panic is logged, and so
+	// are failures that 10,000 others wait before.
 	OnFailure OnFailureFunc
 }
 
@@ -217,15 +223,18 @@ func (o WorkerOptions) withDefaults() (WorkerOptions, error) {
 		if *d.value == 0 {
 			*d.value = d.def
 		}
-		if *d.value < minInterval {
-			return o, &InvalidError{d.field, fmt.Sprintf("must be at least %v", minInterval)}
+		if *d.value < minInterval || *d.value > maxInterval {
+			return o, &InvalidError{d.field, fmt.Sprintf("must be %v to %v", minInterval, maxInterval)}
 		}
+	}
+	if o.Grace > maxInterval {
+		return o, &InvalidError{"Grace", fmt.Sprintf("must be at most %v", maxInterval)}
 	}
 	if o.Renew == 0 {
 		o.Renew = o.Lease / 3
 	}
-	if o.Renew <= 0 || o.Renew > o.Lease/2 {
-		return o, &InvalidError{"Renew", "must be more than 0 and at most Lease / 2"}
+	if o.Renew < o.Lease/100 || o.Renew > o.Lease/2 {
+		return o, &InvalidError{"Renew", "must be Lease / 100 to Lease / 2"}
 	}
 	for name, q := range o.Queues {
 		if err := ValidateQueue("Queues", name); err != nil {
@@ -258,4 +267,7 @@ func (o WorkerOptions) withDefaults() (WorkerOptions, error) {
 	return o, nil
 }
 
-const minInterval = 10 * time.Millisecond
+const (
+	minInterval = 10 * time.Millisecond
+	maxInterval = 10 * 365 * 24 * time.Hour
+)

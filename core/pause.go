@@ -50,3 +50,21 @@ func (a *allowance) take(now time.Time) bool {
 	a.left--
 	return true
 }
+
+// batchLimit is how many items to put into one store call: fewer after calls that did not end in time, since a
+// batch that is too large for the call's deadline would never be done, and more again as calls succeed.
+type batchLimit struct{ most, limit int }
+
+func newBatchLimit(most int) batchLimit { return batchLimit{most, most} }
+
+func (b *batchLimit) now() int { return b.limit }
+
+// note learns from a call: slow, it ran into its deadline.
+func (b *batchLimit) note(slow bool, err error) {
+	switch {
+	case slow:
+		b.limit = max(b.limit/2, 1)
+	case err == nil:
+		b.limit = min(b.limit+b.limit/4+1, b.most)
+	}
+}

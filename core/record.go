@@ -102,7 +102,8 @@ type Failure struct {
 	Timeout bool
 }
 
-// Keep says how long a finished job's record stays, per terminal state (Q28). Zero rules: the store's default.
+// Keep says how long a finished job's record stays, per terminal state (Q28). Zero rules: the store's default. It is
+// stored, and has no effect until a store has retention (Retainer).
 type Keep struct{ Completed, Failed, Cancelled KeepRule }
 
 // KeepRule bounds a group of finished jobs of one (name, state). Zero: the store's default.

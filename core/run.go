@@ -27,8 +27,8 @@ type run struct {
 
 // runContext is a run's context. It answers for the run itself, which saves a context per run.
 type runContext struct {
-	context.Context
-	run *run
+	context.Context //nolint:containedctx // it is one
+	run             *run
 }
 
 func (c *runContext) Value(key any) any {
@@ -179,9 +179,9 @@ func (r *run) failed(ack Ack, f *Failure, again bool) Ack {
 	return ack
 }
 
-// process runs one job and hands its outcome on. Whatever user code does, finish is called exactly once; if the
-// goroutine is exiting, exited is called too, since nothing can stop that.
-func (r *run) process(finish func(*run, Ack, error), exited func()) {
+// process runs one job and hands its outcome on. Whatever user code does, finish is called exactly once. If it calls
+// runtime.Goexit, nothing can stop that: the goroutine ends.
+func (r *run) process(finish func(*run, Ack, error)) {
 	normal := false
 	defer func() {
 		if normal {
@@ -194,11 +194,9 @@ func (r *run) process(finish func(*run, Ack, error), exited func()) {
 			c.text, c.panic = fmt.Sprintf("panic of type %T outside the handler", v), true
 		}
 		finish(r, r.failed(Ack{Lease: r.lease}, newFailure(c), true), c)
-		if !c.panic {
-			exited()
-		}
 	}()
 	result, cause, err := r.invoke()
+	r.rec.Payload = nil // it has served; the record stays as long as any of its claim
 	ack := r.decide(result, cause, err)
 	normal = true
 	finish(r, ack, err)

@@ -19,8 +19,9 @@ type settler struct {
 	ready   sync.Cond // an entry came, or the settler closed
 	room    sync.Cond // a flush took entries, or the settler was abandoned
 	queue   []settling
-	flying  int // entries taken by a flusher and not yet settled
-	idlers  int // callers of idle
+	flying  int  // entries taken by a flusher and not yet settled
+	idlers  int  // callers of idle
+	endless bool // put waits for nothing: no more claims come
 	closed  bool
 	flusher sync.WaitGroup
 }
@@ -52,7 +53,7 @@ func newSettler(w *Worker) *settler {
 
 // start runs n flushers until close, or until ctx ends.
 func (s *settler) start(ctx context.Context, n int) {
-	context.AfterFunc(ctx, s.ready.Broadcast)
+	context.AfterFunc(ctx, s.nudge)
 	for range n {
 		s.flusher.Go(func() { s.flush(ctx) })
 	}
@@ -62,7 +63,7 @@ func (s *settler) start(ctx context.Context, n int) {
 func (s *settler) put(e settling) {
 	e.run.acking.Store(true)
 	s.mu.Lock()
-	for len(s.queue) >= settleQueue && !s.closed {
+	for len(s.queue) >= settleQueue && !s.endless {
 		s.room.Wait()
 	}
 	s.queue = append(s.queue, e)
@@ -70,13 +71,28 @@ func (s *settler) put(e settling) {
 	s.ready.Broadcast()
 }
 
+// nudge wakes the flushers. Under the lock, so that it cannot fall between their look and their wait.
+func (s *settler) nudge() {
+	s.mu.Lock()
+	s.ready.Broadcast()
+	s.mu.Unlock()
+}
+
+// unbound lets the queue grow past its bound: once nothing more is claimed, what is in flight bounds it.
+func (s *settler) unbound() {
+	s.mu.Lock()
+	s.endless = true
+	s.room.Broadcast()
+	s.mu.Unlock()
+}
+
 // close lets the flushers end once everything is settled.
 func (s *settler) close() {
+	s.unbound()
 	s.mu.Lock()
 	s.closed = true
-	s.mu.Unlock()
 	s.ready.Broadcast()
-	s.room.Broadcast()
+	s.mu.Unlock()
 }
 
 // idle waits until everything put so far is settled, or until close.
@@ -91,7 +107,7 @@ func (s *settler) idle() {
 }
 
 func (s *settler) flush(ctx context.Context) {
-	var use scratch
+	use := scratch{size: newBatchLimit(ackBatch)}
 	for {
 		batch, ok := s.take(ctx, &use)
 		if !ok {
@@ -113,6 +129,7 @@ type scratch struct {
 	batch []settling
 	acks  []Ack
 	seen  map[string]struct{}
+	size  batchLimit
 }
 
 // take waits for entries and returns the next batch: each job at most once, later ones stay for the next.
@@ -135,7 +152,7 @@ func (s *settler) take(ctx context.Context, use *scratch) ([]settling, bool) {
 		}
 		var timer *time.Timer
 		if wait > 0 {
-			timer = time.AfterFunc(wait, s.ready.Broadcast)
+			timer = time.AfterFunc(wait, s.nudge)
 		}
 		s.ready.Wait()
 		if timer != nil {
@@ -157,7 +174,7 @@ func (s *settler) pick(now time.Time, use *scratch) (batch []settling, wait time
 	size := 0
 	rest := s.queue[:0]
 	for i, e := range s.queue {
-		if len(batch) == ackBatch {
+		if len(batch) == use.size.now() {
 			rest = append(rest, s.queue[i:]...)
 			break
 		}
@@ -192,19 +209,21 @@ func (s *settler) send(ctx context.Context, batch []settling, use *scratch) {
 	use.acks = acks
 	defer clear(acks)
 	for pause := newPause(ackRetryMin, ackRetryMax); ; {
-		results, err := s.ack(ctx, acks)
+		results, slow, err := s.ack(ctx, acks)
+		use.size.note(slow, err)
 		if err == nil {
 			for i, res := range results {
 				s.settled(batch[i], res)
 			}
 			return
 		}
-		if invalid := (*InvalidError)(nil); errors.As(err, &invalid) {
-			// A data fault that the store could not pin on a row: halve the batch until it is alone (Q22).
-			if len(batch) == 1 {
-				s.settled(batch[0], AckResult{Err: err})
-				return
-			}
+		if isInvalid(err) && len(batch) == 1 {
+			s.settled(batch[0], AckResult{Err: err})
+			return
+		}
+		if len(batch) > 1 && (isInvalid(err) || slow && ctx.Err() == nil) {
+			// A data fault that the store could not pin on a row: halve the batch until it is alone (Q22). Or too
+			// much for one call.
 			s.send(ctx, batch[:len(batch)/2], use)
 			s.send(ctx, batch[len(batch)/2:], use)
 			return
@@ -236,7 +255,7 @@ func (s *settler) verify(ctx context.Context, batch []settling) []settling {
 	for i, e := range asked {
 		leases[i] = e.ack.Lease
 	}
-	ext, err := s.w.extend(ctx, leases)
+	ext, _, err := s.w.extend(ctx, leases)
 	lost, busy := keySet(ext.Lost), keySet(ext.Busy)
 	for _, e := range asked {
 		switch key := e.ack.Lease.key(); {
@@ -264,14 +283,14 @@ func keySet(ls []Lease) map[claimKey]bool {
 	return set
 }
 
-func (s *settler) ack(ctx context.Context, acks []Ack) ([]AckResult, error) {
+func (s *settler) ack(ctx context.Context, acks []Ack) (results []AckResult, slow bool, err error) {
 	ctx, cancel := s.w.storeCall(ctx)
 	defer cancel()
-	results, err := s.w.store.Ack(ctx, acks)
+	results, err = s.w.store.Ack(ctx, acks)
 	if err == nil && len(results) != len(acks) {
 		err = fmt.Errorf("%w: store answered %d results for %d acks", ErrUnknown, len(results), len(acks))
 	}
-	return results, err
+	return results, err != nil && ranOut(ctx), err
 }
 
 // settled deals with the store's answer to one ack.

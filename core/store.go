@@ -13,12 +13,17 @@ import (
 // Rules for every method:
 //   - ctx is honoured. An error says what happened: one that wraps ErrUnavailable was surely not done, one that
 //     wraps ErrUnknown may have been done; InvalidError was refused before anything was stored. An error that
-//     wraps none of these is treated as ErrUnknown. A ctx that ended first is wrapped too, beside ErrUnavailable.
+//     wraps none of these is treated as ErrUnknown. A call whose ctx had ended does nothing, and its error wraps
+//     ctx's and ErrUnavailable.
 //   - One bad item never fails its batch: it carries its own Err.
 //   - Time is the store's (Options.Clock in tests, database or machine time otherwise), never the worker's.
 //     What a worker must wait for is answered as a duration.
 //   - The store keeps no reference to a caller's slices or maps and hands out none of its own (Q13).
 //   - Bytes come back exactly as they came.
+//   - A store that is an io.Closer answers ErrUnavailable once it is closed, ends every AwaitWake, and may be closed
+//     again.
+//
+// The optional interfaces keep these rules, too.
 type Store interface {
 	Enqueuer
 
@@ -42,15 +47,15 @@ type Store interface {
 
 	// Extend moves the end of each lease to now + d, never to an earlier time, and clears a sweep's suspicion
 	// (Q5, Q7, Q21). A negative d is an InvalidError. A lease that ended but was not taken back is extended like
-	// any other. Each lease that is not the job's current one, unknown ids included, comes back in Lost; one whose row is locked elsewhere in Busy, without waiting;
-	// one whose job has a pending cancel is extended and comes back in CancelRequested, each time. An Extend
+	// any other. Each lease that is not the job's current one, unknown ids included, comes back in Lost; one whose
+	// row is locked elsewhere in Busy, without waiting; one whose job has a pending cancel is extended and comes back in CancelRequested, each time. An Extend
 	// may be repeated freely.
 	Extend(ctx context.Context, leases []Lease, d time.Duration) (Extended, error)
 
 	// Ack ends leases; answers are positional (Q5, Q6). A lease that is not current gets ErrLeaseLost, an
 	// unknown id ErrNotFound, and nothing changes. Repeating an Ack with the same (id, token, outcome)
-	// answers what it answered, as long as the ledger entry lives; a repeated Release or Snooze, which write
-	// none, may answer ErrLeaseLost. One call may carry several tokens of one job, in any order. A Retry that
+	// answers what it answered, as long as its entry is among the newest LedgerLimit, and later that or
+	// ErrLeaseLost; so may a repeated Release or Snooze, which write none. One call may carry several tokens of one job, in any order. A Retry that
 	// lands as cancelled, since a cancel was pending, leaves no Failure.
 	Ack(ctx context.Context, acks []Ack) ([]AckResult, error)
 
@@ -65,7 +70,8 @@ type Store interface {
 	// AwaitWake returns when work may have become runnable, or due at another time, on one of the queues since
 	// the token's moment: at once if that already happened, and for the token "". Control is set when a lease
 	// of this store may have been asked to cancel since then; without queues only that is waited for. Spurious
-	// returns are allowed, lost ones are not (Q15). It returns ctx's error when ctx ends.
+	// returns are allowed, lost ones are not (Q15). It returns ctx's error when ctx ends, ErrUnavailable need not
+	// be beside it.
 	//
 	// A store without a wake channel returns when ctx ends, or from time to time; for "" at once, too.
 	AwaitWake(ctx context.Context, queues []string, since WakeToken) (Wake, error)
@@ -93,7 +99,8 @@ type Clock interface{ Now() time.Time }
 // WakeToken is a moment of a store's wake channel; only the store reads it. "" is before everything.
 type WakeToken string
 
-// EnqueueRequest is a job to be: complete, with every default already applied. Job.Request makes one.
+// EnqueueRequest is a job to be, as a store takes it; Job.Request makes one. Name, Queue and MaxAttempts are required.
+// Zero Backoff, Keep and MaxStalls are kept as they are and mean the defaults of whoever reads them.
 type EnqueueRequest struct {
 	ID          string // explicit; "": derived from Key, else the store assigns "#n"
 	Key         string // the id becomes name:key
@@ -109,7 +116,7 @@ type EnqueueRequest struct {
 	Delay       time.Duration // from the store's now; not with RunAt
 	RunAt       time.Time     // in the past: now
 	Dedupe      *Dedupe
-	Trace       *Trace
+	Trace       *Trace // kept for tracing middleware; nothing here sets it
 }
 
 // EnqueueResult answers one EnqueueRequest. Err: this item alone was refused.

@@ -48,6 +48,10 @@ func TestSuspendedMachine(t *testing.T) {
 			if store.beats.Load() != 1 {
 				t.Fatalf("%d beats", store.beats.Load())
 			}
+			if cause := context.Cause(&runs[0].ctx); cause != nil {
+				t.Fatalf("told before the store had time to answer: %v", cause)
+			}
+			time.Sleep(7 * time.Second)
 			if cause := context.Cause(&runs[0].ctx); reachable && cause != nil || !reachable && !errors.Is(cause, ErrLeaseDoubtful) {
 				t.Fatalf("reachable %v: cause %v", reachable, cause)
 			}

@@ -268,10 +268,14 @@ const (
 	MaxListLimit     = 1000
 )
 
-// ValidateName checks a job's name: 1 to 128 bytes of valid UTF-8 without control characters or colon (Q10).
+// ValidateName checks a job's name: 1 to 128 bytes of valid UTF-8 without control characters or colon, and not with
+// # or @ in front (Q10).
 func ValidateName(field, name string) error {
 	if strings.IndexByte(name, ':') >= 0 {
 		return &InvalidError{field, "must not contain a colon"}
+	}
+	if name != "" && (name[0] == '#' || name[0] == '@') {
+		return &InvalidError{field, "must not begin with # or @, which the store's own ids do"}
 	}
 	return ValidateQueue(field, name)
 }

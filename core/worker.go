@@ -29,7 +29,7 @@ type Worker struct {
 	busy     atomic.Bool // Run or Drain is under way
 	stopping atomic.Bool
 	spent    atomic.Bool // a Run left handlers behind
-	hooks    sync.WaitGroup
+	hooks    *hooks
 }
 
 // NewWorker returns a worker for s; InvalidError names an option that is out of range.
@@ -88,7 +88,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.disp.start(base); err != nil {
 		return err
 	}
-	w.settle = newSettler(w)
+	w.announce()
+	w.settle, w.hooks = newSettler(w), newHooks(w, base)
 	w.settle.start(service, flushers)
 
 	var intake, services sync.WaitGroup
@@ -100,19 +101,33 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	<-ctx.Done()
 	w.stopping.Store(true)
-	intake.Wait()
 	last := time.Now().Add(w.opts.Grace + w.opts.Lease)
+	w.settle.unbound()
+	if !waitFor(intake.Wait, w.opts.Lease) {
+		w.log.Error("a store call ignores its context, leaving it behind")
+		w.spent.Store(true)
+	}
 	w.disp.stop()
 	w.finishRuns(last)
-	w.settle.close()
-	if !waitFor(w.settle.flusher.Wait, max(time.Until(last), w.opts.Lease/6)) {
-		w.log.Error("the store did not take all outcomes in time")
-	}
-	stopService()
+	w.windUp(last, stopService)
 	services.Wait()
-	w.settle.flusher.Wait()
-	w.hooks.Wait()
-	return w.leftOver()
+	err := w.leftOver(w.orphans.left())
+	w.log.Info("worker stopped", "error", err)
+	return err
+}
+
+// announce logs the start, and what looks like a mistake.
+func (w *Worker) announce() {
+	queues := w.disp.counts()
+	w.log.Info("worker started", "takers", queues)
+	if len(queues) == 0 {
+		w.log.Warn("worker has no handlers yet and runs nothing")
+	}
+	for name := range w.opts.Queues {
+		if _, ok := queues[name]; !ok {
+			w.log.Warn("WorkerOptions.Queues names a queue that no handler is registered for", "queue", name)
+		}
+	}
 }
 
 var (
@@ -133,6 +148,18 @@ func (w *Worker) occupy() error {
 	return nil
 }
 
+// windUp waits until everything is settled, at least for one store call and at most until last.
+func (w *Worker) windUp(last time.Time, stopService func()) {
+	patience := max(time.Until(last), w.opts.Lease/6)
+	w.settle.close()
+	if !waitFor(w.settle.flusher.Wait, patience) {
+		w.log.Error("the store did not take all outcomes in time")
+	}
+	stopService()
+	w.settle.flusher.Wait()
+	w.hooks.close(patience)
+}
+
 // finishRuns waits for the handlers: Grace in peace, then until last after telling them to stop.
 func (w *Worker) finishRuns(last time.Time) {
 	if waitFor(w.disp.takers.Wait, w.opts.Grace) {
@@ -147,12 +174,14 @@ func (w *Worker) finishRuns(last time.Time) {
 	}
 }
 
-func (w *Worker) leftOver() error {
-	if left := w.flights.leases(); len(left) > 0 {
-		slices.SortFunc(left, func(a, b Lease) int { return strings.Compare(a.ID, b.ID) })
-		return &ShutdownError{Jobs: left}
+// leftOver names what was not settled, and forgets it: nobody keeps these leases alive any more.
+func (w *Worker) leftOver(claims int) error {
+	left := w.flights.empty()
+	if len(left) == 0 && claims == 0 {
+		return nil
 	}
-	return nil
+	slices.SortFunc(left, func(a, b Lease) int { return strings.Compare(a.ID, b.ID) })
+	return &ShutdownError{Jobs: left, Claims: claims}
 }
 
 // waitFor calls wait and reports whether it returned within d.
@@ -171,7 +200,7 @@ func waitFor(wait func(), d time.Duration) bool {
 
 // claim asks the store under a fresh token. A claim whose reply was lost is never repeated under it; what it may
 // have taken is looked for and released (architecture decision 3).
-func (w *Worker) claim(wants []Want) (claimed Claimed, token string, sent time.Time, err error) {
+func (w *Worker) claim(wants []Want) (claimed Claimed, token string, sent time.Time, slow bool, err error) {
 	token, sent = NewToken(), time.Now()
 	// Not bounded by Run's ctx: a claim cut short by a shutdown would leave jobs to their lease's end.
 	ctx, cancel := w.storeCall(context.Background())
@@ -180,14 +209,18 @@ func (w *Worker) claim(wants []Want) (claimed Claimed, token string, sent time.T
 	if err != nil && !errors.Is(err, ErrUnavailable) && !isInvalid(err) {
 		w.orphans.add(token, sent)
 	}
-	return claimed, token, sent, err
+	return claimed, token, sent, ranOut(ctx), err
 }
 
+// ranOut reports whether a store call used up its deadline.
+func ranOut(call context.Context) bool { return errors.Is(call.Err(), context.DeadlineExceeded) }
+
 // extend renews leases in one bounded call.
-func (w *Worker) extend(ctx context.Context, leases []Lease) (Extended, error) {
+func (w *Worker) extend(ctx context.Context, leases []Lease) (ext Extended, slow bool, err error) {
 	ctx, cancel := w.storeCall(ctx)
 	defer cancel()
-	return w.store.Extend(ctx, leases, w.opts.Lease)
+	ext, err = w.store.Extend(ctx, leases, w.opts.Lease)
+	return ext, err != nil && ranOut(ctx), err
 }
 
 func isInvalid(err error) bool {

@@ -1,14 +1,13 @@
 package bunstore
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/litesql"
 	"github.com/stintmq/stint/internal/sqlexec"
 	"github.com/stintmq/stint/internal/stdsql"
@@ -30,13 +29,11 @@ func (e *FileError) Error() string {
 // Unwrap returns SQLite's error.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// SchemaError: the database's schema is missing (Have 0), older, or newer than this release can use.
-type SchemaError = litesql.SchemaError
-
-// magic is how a SQLite database begins.
-var magic = []byte("SQLite format 3\x00")
-
 // inspect looks at a file before anything is written to it. A file that is not there, or empty, is fine.
+//
+// It looks through SQLite's eyes only. SQLite's locks are the process's (POSIX): if any descriptor of the file is
+// closed that SQLite does not know of, the system drops those of all stores that this process has open on it, and
+// another process that closes the file may take itself for the last one and delete the log under them.
 func inspect(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -49,37 +46,21 @@ func inspect(ctx context.Context, path string) error {
 	case info.Size() == 0:
 		return nil
 	}
-	if err := checkMagic(path); err != nil {
-		return err
-	}
 	db, err := handle(path, 1, "mode=ro", "_pragma=query_only(1)")
 	if err != nil {
 		return err
 	}
 	err = inspectSchema(ctx, db)
 	if litesql.Unreadable(err) {
-		err = &FileError{Path: path, Reason: "it is damaged", Err: err}
+		err = unreadable(path, err)
 	} else if err != nil {
 		err = fmt.Errorf("stint: open %q: %w", path, err)
 	}
 	return errors.Join(err, db.Close())
 }
 
-func checkMagic(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("stint: open %q: %w", path, err)
-	}
-	head := make([]byte, len(magic))
-	_, err = io.ReadFull(f, head)
-	err = errors.Join(err, f.Close())
-	if err == nil && bytes.Equal(head, magic) {
-		return nil
-	}
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("stint: open %q: %w", path, err)
-	}
-	return &FileError{Path: path, Reason: "it is no SQLite database"}
+func unreadable(path string, err error) error {
+	return &FileError{Path: path, Reason: "it is damaged or no SQLite database", Err: err}
 }
 
 // inspectSchema reads the schema's version and, where there is one, a row of each table: cheap at any size, and
@@ -92,7 +73,7 @@ func inspectSchema(ctx context.Context, db *sql.DB) error {
 	defer func() { _ = tx.Rollback() }() // nothing was written
 	x := stdsql.In(tx)
 	err = litesql.CheckSchema(ctx, x)
-	var schema *SchemaError
+	var schema *core.SchemaError
 	if errors.As(err, &schema) && schema.Have < schema.Want {
 		return nil // to be migrated
 	}
@@ -102,9 +83,41 @@ func inspectSchema(ctx context.Context, db *sql.DB) error {
 	return litesql.Touch(ctx, x)
 }
 
-// migrate brings the schema up to date in one transaction.
+// migrate brings the schema up to date in one transaction. Where it is already, and nothing is to be tidied up, it
+// only reads: a process must be able to start while another holds the write lock.
 func migrate(ctx context.Context, db *sql.DB) error {
-	return litesql.Fault(stdsql.Immediate(ctx, db, litesql.CommitFault, func(x sqlexec.Executor) error {
+	ready, tidy, err := look(ctx, db)
+	if err != nil {
+		return litesql.Fault(err)
+	}
+	if ready && tidy {
+		return nil
+	}
+	err = stdsql.Immediate(ctx, db, litesql.CommitFault, func(x sqlexec.Executor) error {
 		return litesql.Migrate(ctx, x)
-	}))
+	})
+	if ready && litesql.Busy(err) {
+		return nil // it works as it is
+	}
+	return litesql.Fault(err)
+}
+
+// look reports whether the schema can be used as it is, and whether it is free of what Migrate would remove.
+func look(ctx context.Context, db *sql.DB) (ready, tidy bool, err error) {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return false, false, err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	x := stdsql.In(tx)
+	err = litesql.CheckSchema(ctx, x)
+	var schema *core.SchemaError
+	if errors.As(err, &schema) && schema.Have < schema.Want {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	tidy, err = litesql.Tidy(ctx, x)
+	return true, tidy, err
 }

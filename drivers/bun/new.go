@@ -16,7 +16,7 @@ import (
 )
 
 // New returns a store in the database of db, which the caller opened with modernc.org/sqlite and closes after
-// the store. The database must have been migrated (Migrate; else *SchemaError), be in WAL mode, and every
+// the store. The database must have been migrated (Migrate; else *core.SchemaError), be in WAL mode, and every
 // connection needs a busy_timeout and foreign_keys: put them into the data source name, as in
 //
 //	file:app.db?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=synchronous(full)
@@ -38,7 +38,7 @@ func New(db *bun.DB, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{bun: db, writer: db.DB, readers: db.DB, lock: true, opts: opts, busy: busy}
+	s := &Store{bun: db, writer: db.DB, readers: db.DB, listener: db.DB, lock: true, opts: opts, busy: busy}
 	return s.start(ctx)
 }
 

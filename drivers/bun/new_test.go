@@ -45,7 +45,7 @@ func TestNewTellsAllThatIsMissing(t *testing.T) {
 	for _, part := range []string{"journal_mode is delete", "busy_timeout", "foreign keys", "no stint schema"} {
 		require.ErrorContains(t, err, part)
 	}
-	var schema *bunstore.SchemaError
+	var schema *core.SchemaError
 	require.ErrorAs(t, err, &schema)
 	require.Equal(t, 0, schema.Have)
 }
@@ -112,6 +112,8 @@ func TestCallBesideAnOpenTransaction(t *testing.T) {
 			began := time.Now()
 			_, err = s.Enqueue(ctx, []core.EnqueueRequest{request("job")})
 			require.ErrorIs(t, err, core.ErrUnavailable)
+			require.NotErrorIs(t, err, context.Canceled, "nobody cancelled")
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
 			require.Less(t, time.Since(began), 5*time.Second)
 			if connections == 1 {
 				_, err = s.Counts(ctx, "")

@@ -28,7 +28,7 @@ const maxReaders = 4
 // OpenSQLite opens the database in the file path, making it if it is not there (its folder must be), and brings
 // its schema up to date. The file may hold other tables. It is switched to write-ahead logging, which takes two
 // files more beside it while it is open; a file that is damaged, is no SQLite database or comes from a newer
-// release (*FileError, *SchemaError) is not touched. Jobs in memory are memstore's business: "" and ":memory:"
+// release (*FileError, *core.SchemaError) is not touched. Jobs in memory are memstore's business: "" and ":memory:"
 // are an InvalidError.
 func OpenSQLite(path string, opts ...Options) (*Store, error) {
 	var o Options
@@ -52,7 +52,7 @@ func OpenSQLite(path string, opts ...Options) (*Store, error) {
 	}
 	s, err := open(ctx, path, o)
 	if err != nil && litesql.Unreadable(err) {
-		return nil, &FileError{Path: path, Reason: "it is damaged", Err: err}
+		return nil, unreadable(path, err)
 	}
 	return s, err
 }
@@ -70,9 +70,13 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, errors.Join(err, writer.Close())
 	}
+	listener, err := handle(path, 1, "mode=ro", "_pragma=query_only(1)")
+	if err != nil {
+		return nil, errors.Join(err, writer.Close(), readers.Close())
+	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, writer.Close(), readers.Close())
+			err = errors.Join(err, writer.Close(), readers.Close(), listener.Close())
 		}
 	}()
 	if err := useWAL(ctx, writer); err != nil {
@@ -82,7 +86,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s := &Store{
-		bun: bun.NewDB(writer, sqlitedialect.New()), writer: writer, readers: readers, owned: true,
+		bun: bun.NewDB(writer, sqlitedialect.New()), writer: writer, readers: readers, listener: listener, owned: true,
 		opts: o, busy: busyTimeout,
 	}
 	return s.start(ctx)

@@ -86,7 +86,7 @@ func TestOpenLeavesWhatItCannotUse(t *testing.T) {
 		return path
 	}
 	var file *bunstore.FileError
-	var schema *bunstore.SchemaError
+	var schema *core.SchemaError
 	for _, c := range []struct {
 		name string
 		make func(t *testing.T) string

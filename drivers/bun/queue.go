@@ -73,7 +73,7 @@ func (s *Store) AwaitWake(ctx context.Context, queues []string, since core.WakeT
 
 // news is what the hub reads: see litesql.Session.News.
 func (s *Store) news(ctx context.Context, after int64) (last map[string]int64, tick int64, err error) {
-	err = s.read(ctx, func(ctx context.Context, sn *litesql.Session) (err error) {
+	err = s.readOn(ctx, s.listener, s.listening, func(ctx context.Context, sn *litesql.Session) (err error) {
 		last, tick, err = sn.News(ctx, after)
 		return err
 	})

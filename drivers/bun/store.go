@@ -1,8 +1,17 @@
 // Package bunstore keeps jobs in SQLite: in a file of its own (OpenSQLite) or beside an application's tables in
 // its *bun.DB (New), so that a job and the rows it is about are written by one transaction (WithTx).
 //
+// It has everything that core knows of but dedupe, retention and schedules, and passes the conformance suite with
+// these declared lacking. Other processes on the same file are woken within about 20 ms.
+//
 // SQLite has one writer at a time, whoever it is. A transaction of the application holds everybody's writes
 // while it is open: keep it short, and never wait for a job, or call the store without WithTx, inside one.
+//
+// The file is SQLite's while a store is open, the -wal and -shm beside it too. Deleting, replacing, truncating or
+// copying them over loses jobs, and nobody notices: an open store goes on with files that no longer have a name, and
+// of a log that was cut SQLite takes what is left for all there was. Nor may the process itself open and close the
+// file other than through SQLite, not even to read it: the system then drops its locks. For a copy use SQLite's own
+// means ("vacuum into", its backup interface) or close every store first.
 //
 // Statements go to the *sql.DB and *sql.Tx inside bun's types, with placeholders that SQLite sees: bun formats
 // arguments into the text. So bun's query hooks don't see them.
@@ -49,12 +58,13 @@ func (o Options) validate() error {
 // Store keeps jobs in one SQLite database. It is safe for concurrent use, also by several processes with
 // handles of their own. After Close every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
-	bun     *bun.DB
-	writer  *sql.DB
-	readers *sql.DB
-	owned   bool // the handles are the store's to close
-	kept    *stdsql.Kept
-	reading *stdsql.Kept
+	bun      *bun.DB
+	writer   *sql.DB
+	readers  *sql.DB
+	listener *sql.DB // the wake channel's: slow reads must not hold it up
+	owned    bool    // the handles are the store's to close
+
+	kept, reading, listening *stdsql.Kept
 
 	opts Options
 	busy time.Duration // how long a call waits for its turn to write
@@ -87,6 +97,9 @@ func (s *Store) start(ctx context.Context) (*Store, error) {
 	if s.reading, err = stdsql.Keep(ctx, s.readers, litesql.Reading()); err != nil {
 		return nil, errors.Join(err, s.kept.Close())
 	}
+	if s.listening, err = stdsql.Keep(ctx, s.listener, litesql.Listening()); err != nil {
+		return nil, errors.Join(err, s.kept.Close(), s.reading.Close())
+	}
 	return s, nil
 }
 
@@ -106,9 +119,9 @@ func (s *Store) Close() error {
 	close(s.end)
 	s.mu.Unlock()
 	s.calls.Wait()
-	err := errors.Join(s.kept.Close(), s.reading.Close())
+	err := errors.Join(s.kept.Close(), s.reading.Close(), s.listening.Close())
 	if s.owned {
-		err = errors.Join(err, s.readers.Close(), s.bun.Close())
+		err = errors.Join(err, s.readers.Close(), s.listener.Close(), s.bun.Close())
 	}
 	return err
 }
@@ -136,18 +149,27 @@ func (s *Store) now() time.Time {
 // session is what an operation works in.
 type session = litesql.Session
 
-var errBusy = errors.New("somebody else held the database's write lock, or its connection, for too long")
+// What ends a call's patience.
+var (
+	errBusy = errors.New("somebody else held the database's write lock, or its connection, for too long " +
+		"(inside a transaction of your own, use WithTx)")
+	errReaders = errors.New("all reading connections were busy for too long")
+)
 
-// patience is a context that ends with errBusy unless work begins in time.
-func (s *Store) patience(ctx context.Context) (context.Context, func() bool, context.CancelFunc) {
+// patience is a context that ends with cause unless work begins in time.
+func (s *Store) patience(ctx context.Context, cause error) (context.Context, func() bool, context.CancelFunc) {
 	waiting, cancel := context.WithCancelCause(ctx)
-	limit := time.AfterFunc(s.busy, func() { cancel(errBusy) })
+	limit := time.AfterFunc(s.busy, func() { cancel(cause) })
 	return waiting, limit.Stop, func() { limit.Stop(); cancel(nil) }
 }
 
-// unavailable says that nothing was done, and why.
+// unavailable says that nothing was done, and why. Where patience ended, the drivers say "context canceled": that
+// is not passed on as an error of the caller's, who would take it for his own.
 func unavailable(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errBusy), errors.Is(cause, errReaders):
+		err = fmt.Errorf("%w: %v", cause, err) //nolint:errorlint // see above
+	case cause != nil && !errors.Is(err, cause):
 		err = fmt.Errorf("%w (%w)", cause, err)
 	}
 	if errors.Is(err, core.ErrUnavailable) {
@@ -171,7 +193,7 @@ func (s *Store) transact(ctx context.Context, urgent bool, op func(context.Conte
 		return err
 	}
 	defer s.calls.Done()
-	waiting, begun, cancel := s.patience(ctx)
+	waiting, begun, cancel := s.patience(ctx, errBusy)
 	defer cancel()
 	if err := s.turn.take(waiting, urgent); err != nil {
 		return unavailable(waiting, err)
@@ -213,21 +235,25 @@ func (s *Store) transact(ctx context.Context, urgent bool, op func(context.Conte
 
 // read runs an operation in one snapshot.
 func (s *Store) read(ctx context.Context, op func(context.Context, *session) error) error {
+	return s.readOn(ctx, s.readers, s.reading, op)
+}
+
+func (s *Store) readOn(ctx context.Context, db *sql.DB, kept *stdsql.Kept, op func(context.Context, *session) error) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.calls.Done()
-	waiting, begun, cancel := s.patience(ctx)
+	waiting, begun, cancel := s.patience(ctx, errReaders)
 	defer cancel()
-	tx, err := s.readers.BeginTx(waiting, &sql.TxOptions{ReadOnly: true})
+	tx, err := db.BeginTx(waiting, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return unavailable(waiting, err)
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was written
 	if !begun() {
-		return unavailable(waiting, errBusy)
+		return unavailable(waiting, errReaders)
 	}
-	if err := op(ctx, litesql.NewSession(s.reading.In(tx), s.now(), s.opts.Limits)); err != nil {
+	if err := op(ctx, litesql.NewSession(kept.In(tx), s.now(), s.opts.Limits)); err != nil {
 		if ctx.Err() != nil {
 			return unavailable(ctx, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/litesql"
+	"github.com/stintmq/stint/internal/sqlexec"
 )
 
 // WithTx implements core.TxStore: what the view does happens when the caller commits tx, or not at all (Q14).
@@ -15,6 +16,9 @@ import (
 // tx may come from DB() or from any other handle on the same file. One that reads before it writes can be
 // overtaken by another writer: its next write then returns core.ErrRetryTx. Those of a store made by OpenSQLite
 // take the write lock as they begin and never do.
+//
+// With an error nothing was done, and tx may go on: each call is undone to where it began. If SQLite has undone all
+// of tx instead, as it does when the disk is full or broken, tx is at its end, and Commit says so.
 func (s *Store) WithTx(tx bun.Tx) core.TxView { return txView{s, tx} }
 
 type txView struct {
@@ -31,13 +35,7 @@ func (v txView) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 
 // Complete implements core.TxView.
 func (v txView) Complete(ctx context.Context, l core.Lease, res []byte) error {
-	results, err := result(ctx, v.run, func(ctx context.Context, sn *session) ([]core.AckResult, error) {
-		return sn.Ack(ctx, []core.Ack{{Lease: l, Outcome: core.OutcomeComplete, Result: res}})
-	})
-	if err != nil {
-		return err
-	}
-	return results[0].Err
+	return v.run(ctx, func(ctx context.Context, sn *session) error { return sn.Complete(ctx, l, res) })
 }
 
 var errNoTx = &core.InvalidError{Field: "tx", Reason: "is no transaction"}
@@ -50,19 +48,44 @@ func (v txView) run(ctx context.Context, op func(context.Context, *session) erro
 		return err
 	}
 	defer v.s.calls.Done()
-	x := v.s.kept.In(v.tx.Tx)
-	// First of all the lock, lest a read of ours is what makes a later write fail.
-	if err := litesql.Lock(ctx, x); err != nil {
+	if err := ctx.Err(); err != nil {
 		return txFault(ctx, err)
 	}
-	sn := litesql.NewSession(x, v.s.now(), v.s.opts.Limits)
-	if err := op(ctx, sn); err != nil {
+	x, whole := v.s.kept.In(v.tx.Tx), context.WithoutCancel(ctx)
+	undo, err := litesql.Savepoint(whole, x)
+	if err != nil {
 		return txFault(ctx, err)
 	}
-	if len(sn.Woken()) > 0 {
+	woken, err := v.inside(ctx, x, op)
+	if err == nil {
+		err = undo.Release(whole)
+	}
+	if err != nil {
+		if undo.RollBack(whole) != nil {
+			// SQLite was ahead of us and ended the transaction. Now database/sql knows it too, and will not run what
+			// the caller still sends as statements outside one.
+			_ = v.tx.Tx.Rollback()
+		}
+		return txFault(ctx, err)
+	}
+	if woken {
 		v.s.hub.expect() // nobody tells when the caller commits
 	}
 	return nil
+}
+
+// inside runs an operation and reports whether it has news. ctx bounds the wait for the lock and is looked at in the
+// end, but it interrupts nothing: of a write that is interrupted SQLite undoes the transaction, the caller's part too.
+func (v txView) inside(ctx context.Context, x sqlexec.Executor, op func(context.Context, *session) error) (bool, error) {
+	// First of all the lock, lest a read of ours is what makes a later write fail.
+	if err := litesql.Lock(ctx, x); err != nil {
+		return false, err
+	}
+	sn := litesql.NewSession(x, v.s.now(), v.s.opts.Limits)
+	if err := op(context.WithoutCancel(ctx), sn); err != nil {
+		return false, err
+	}
+	return len(sn.Woken()) > 0, ctx.Err()
 }
 
 func txFault(ctx context.Context, err error) error {

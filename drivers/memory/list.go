@@ -35,11 +35,22 @@ func (s *Store) List(ctx context.Context, q core.Query) (core.Page, error) {
 
 	size := q.PageSize()
 	first := s.first(q, after, size+1)
-	if len(first) <= size {
+	n := fit(first[:min(len(first), size)])
+	if n == len(first) {
 		return core.Page{Jobs: copyAll(first)}, nil
 	}
-	first = first[:size]
-	return core.Page{Jobs: copyAll(first), Cursor: writeCursor(q, keyOf(q, first[size-1]))}, nil
+	return core.Page{Jobs: copyAll(first[:n]), Cursor: writeCursor(q, keyOf(q, first[n-1]))}, nil
+}
+
+// fit is how many of the jobs make a page: as many as fit into core.MaxPageBytes, but one at least.
+func fit(jobs []*job) int {
+	total := 0
+	for i, j := range jobs {
+		if total += len(j.rec.Payload) + len(j.rec.Result); total > core.MaxPageBytes && i > 0 {
+			return i
+		}
+	}
+	return len(jobs)
 }
 
 // key is a job's position in a List: smaller comes first, whichever the direction.

@@ -106,3 +106,25 @@ func TestListRefusesForeignCursors(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none.Jobs)
 }
+
+// A page of large jobs ends early rather than copy all of them (Q27).
+func TestListBoundsAPage(t *testing.T) {
+	s := memstore.New(memstore.Options{Limits: core.Limits{Payload: 20 << 20}})
+	var all []string
+	for _, size := range []int{6, 6, 6, 20, 1, 1} {
+		r := request("work")
+		r.Payload = make([]byte, size<<20)
+		all = append(all, enqueue(t, s, r))
+	}
+	var lists [][]string
+	for q := (core.Query{Ascending: true, Limit: 5}); ; {
+		p, err := s.List(t.Context(), q)
+		require.NoError(t, err)
+		lists = append(lists, ids(p.Jobs))
+		if q.Cursor = p.Cursor; q.Cursor == "" {
+			break
+		}
+	}
+	require.Equal(t, [][]string{all[:2], all[2:3], all[3:4], all[4:]}, lists)
+	require.NoError(t, s.Close())
+}

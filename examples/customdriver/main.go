@@ -5,14 +5,16 @@
 //	go run ./examples/customdriver
 //
 // The letter that was being sent when the power went is sent again, the ones before it are not. -file says where the
-// letters wait.
+// letters wait, and -fresh forgets them first, so that they can all be sent once more.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -34,6 +36,7 @@ const (
 func main() {
 	path := flag.String("file", filepath.Join(os.TempDir(), "stint-letters.json"), "where the letters wait")
 	crash := flag.Bool("crash", false, "pull the plug while the third letter is being sent")
+	fresh := flag.Bool("fresh", false, "start over: first remove the file, if it is this driver's and not in use")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -41,10 +44,35 @@ func main() {
 	if *crash {
 		plug = func() { fmt.Println("power cut"); os.Exit(1) }
 	}
-	if err := run(ctx, os.Stdout, *path, plug); err != nil {
+	var err error
+	if *fresh {
+		err = startOver(os.Stdout, *path)
+	}
+	if err == nil {
+		err = run(ctx, os.Stdout, *path, plug)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// startOver removes the file at path. Opening it first proves that it is a queue of this driver, and takes the lock
+// that every other process would need to use it.
+func startOver(out io.Writer, path string) (err error) {
+	store, err := filestore.Open(path, filestore.Options{})
+	if err != nil {
+		return fmt.Errorf("-fresh leaves %s as it is: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	err = os.Remove(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil:
+		_, err = fmt.Fprintf(out, "starting over: removed %s\n", path)
+	}
+	return err
 }
 
 // run sends the letters that wait in the file at path and returns when it has been quiet for a while. plug is called
@@ -84,7 +112,11 @@ func run(ctx context.Context, out io.Writer, path string, plug func()) (err erro
 	if err := worker.Run(ctx); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d sent, and no more for a while\n", sent)
+	hint := ""
+	if sent == 0 {
+		hint = "; -fresh starts over"
+	}
+	_, err = fmt.Fprintf(out, "%d sent, and no more for a while%s\n", sent, hint)
 	return err
 }
 

@@ -66,6 +66,7 @@ var errInterrupted = errors.New("interrupted")
 // usageError is a command line that makes no sense.
 type usageError struct{ error }
 
+func (e usageError) Error() string { return e.error.Error() + " (-h lists the flags)" }
 func (e usageError) Unwrap() error { return e.error }
 
 func exitCode(err error) int {
@@ -88,7 +89,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 	flags.SetOutput(io.Discard) // errors are main's to print, once
 	flags.StringVar(&cfg.store, "store", "sqlite:stint-quickstart.db", "where the jobs live: memory or sqlite:PATH")
 	flags.IntVar(&cfg.takers, "takers", defaultTakers, "files measured at once")
-	flags.BoolVar(&cfg.fresh, "fresh", false, "start over: first delete the file of -store")
+	flags.BoolVar(&cfg.fresh, "fresh", false, "start over: first empty the file of -store, if it is quickstart's")
 	verbose := flags.Bool("v", false, "log what the worker does to stderr")
 	err := flags.Parse(args)
 	switch {

@@ -17,10 +17,10 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		{"nothing to do", []string{"-store", "memory", empty}, 0, "0 files in"},
+		{"nothing to do", []string{"-store", "memory", empty}, 0, "no files in"},
 		{"unknown store", []string{"-store", "postgres:dsn", empty}, exitUsage, `unknown -store "postgres:dsn": use memory or sqlite:PATH`},
 		{"store without path", []string{"-store", "sqlite:", empty}, exitUsage, "unknown -store"},
-		{"unknown flag", []string{"-frsh", empty}, exitUsage, "-frsh"},
+		{"unknown flag", []string{"-frsh", empty}, exitUsage, "-frsh (-h lists the flags)"},
 		{"two folders", []string{empty, empty}, exitUsage, "one folder at most"},
 		{"flag after the folder", []string{empty, "-fresh"}, exitUsage, "flags before it"},
 		{"no takers", []string{"-takers", "0", empty}, exitUsage, "at least 1"},
@@ -61,4 +61,9 @@ func TestStatusIsRedrawnOnATerminalOnly(t *testing.T) {
 	out.printf("stays")
 	out.end()
 	require.Equal(t, "first\nstays\n", text.String())
+	out.status("too soon")
+	out.status("the last is always shown")
+	out.end()
+	out.end()
+	require.Equal(t, "first\nstays\nthe last is always shown\n", text.String())
 }

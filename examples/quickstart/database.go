@@ -17,6 +17,8 @@ type database interface {
 	Save(ctx context.Context, file string, s Stats, complete func(core.TxView) error) error
 	// Totals adds up all results.
 	Totals(ctx context.Context) (Totals, error)
+	// Where says in words where the jobs are.
+	Where() string
 	// Owns says whether the database lives in that file.
 	Owns(path string) bool
 	Close() error
@@ -30,11 +32,18 @@ func open(ctx context.Context, cfg config, out *screen) (database, error) {
 	kind, path, _ := strings.Cut(cfg.store, ":")
 	switch {
 	case kind == "memory" && path == "":
-		out.printf("Jobs are kept in memory, and gone when this ends.")
 		return newMemory(), nil
 	case kind == "sqlite" && path != "":
-		out.printf("Jobs and results are kept in %s", path)
-		return openSQLite(ctx, path, cfg.fresh)
+		if cfg.fresh {
+			emptied, err := startOver(ctx, path)
+			if err != nil {
+				return nil, err
+			}
+			if emptied {
+				out.printf("starting over: emptied %s", printable(path))
+			}
+		}
+		return openSQLite(ctx, path)
 	}
 	return nil, usageError{fmt.Errorf("unknown -store %q: use memory or sqlite:PATH", cfg.store)}
 }

@@ -140,7 +140,7 @@ func results(t *testing.T, db database) map[string]Stats {
 		db.mu.Lock()
 		defer db.mu.Unlock()
 		maps.Copy(got, db.results)
-	case *sqlite:
+	case *sqliteFile:
 		var rows []result
 		require.NoError(t, db.DB().NewSelect().Model(&rows).Scan(context.Background()))
 		for _, r := range rows {

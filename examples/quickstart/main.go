@@ -28,6 +28,8 @@ var measure = core.NewJob[File, Stats]("measure-file", core.JobOptions[File]{
 	MaxStalls: 1000,
 })
 
+const lease = 5 * time.Second
+
 // run is the whole program: open the store, enqueue, work, report.
 func run(ctx context.Context, cfg config, out *screen) (err error) {
 	db, err := open(ctx, cfg, out)
@@ -36,15 +38,20 @@ func run(ctx context.Context, cfg config, out *screen) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
-	start := time.Now()
-	if err := enqueue(ctx, db, cfg, out); err != nil {
-		return err
+	did := &tally{start: time.Now()}
+	err = enqueue(ctx, db, cfg, out)
+	if err == nil {
+		err = work(ctx, db, cfg, out, did)
 	}
-	done, err := work(ctx, db, cfg, out)
-	if err != nil {
-		return err
+	interrupted := ctx.Err() != nil
+	ctx = context.WithoutCancel(ctx)
+	switch {
+	case err == nil:
+		return report(ctx, db, out, did)
+	case interrupted:
+		return errors.Join(err, show(ctx, db, did, out))
 	}
-	return report(context.WithoutCancel(ctx), db, out, done, time.Since(start))
+	return err
 }
 
 // enqueue stores a job for every file that has none yet.
@@ -52,6 +59,7 @@ func enqueue(ctx context.Context, db database, cfg config, out *screen) error {
 	if err := sameFolder(ctx, db, cfg.folder); err != nil {
 		return err
 	}
+	out.printf("%s", db.Where())
 	found, known := 0, 0
 	for batch := range batches(ctx, walk(cfg.folder, db.Owns, out), 500) {
 		results, err := measure.EnqueueMany(ctx, db, batch)
@@ -69,28 +77,37 @@ func enqueue(ctx context.Context, db database, cfg config, out *screen) error {
 		found += len(results)
 		out.status("%s files found", grouped(found))
 	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if found == 0 {
+		out.printf("no files in %s", printable(cfg.folder))
+		return nil
+	}
 	out.printf("%s files in %s, %s of them known from an earlier run", grouped(found), printable(cfg.folder), grouped(known))
-	return context.Cause(ctx)
+	return nil
 }
 
-// work runs the jobs until none is left, or until ctx ends. It returns how many files this process measured.
-func work(ctx context.Context, db database, cfg config, out *screen) (int64, error) {
-	var tally tally
+// work runs the jobs until none is left, or until ctx ends. It counts what this process did.
+func work(ctx context.Context, db database, cfg config, out *screen, did *tally) error {
 	w, err := core.NewWorker(db, core.WorkerOptions{
 		Concurrency: cfg.takers,
 		// A worker that is killed leaves its jobs leased, and others wait for the leases to end. The default of
-		// 30 s suits machines that pause and networks that fail. Here nothing but this process can stand still,
-		// so short leases are safe, and a restart after kill -9 has the lost files back within seconds.
-		Lease:           5 * time.Second,
+		// 30 s suits machines that pause and networks that fail; here a restart has the lost files back within
+		// ten seconds. Not shorter: a call to the store is given a sixth of the lease, and may have to wait for
+		// another process that writes. Measured with two at once, leases of 2 s were not always renewed in time.
+		Lease:           lease,
 		StalledInterval: 2 * time.Second,
 		Grace:           5 * time.Second,
 		Logger:          cfg.log,
-		OnFailure:       tally.failure,
+		OnFailure:       did.failure,
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	measure.Handle(w, func(ctx context.Context, f File) (Stats, error) {
+		did.running.Add(1)
+		defer did.running.Add(-1)
 		// The slow part comes first. SQLite has one writer, so the transaction must only write.
 		stats, err := count(ctx, f.path())
 		switch {
@@ -103,7 +120,7 @@ func work(ctx context.Context, db database, cfg config, out *screen) (int64, err
 			return measure.Complete(ctx, in, stats) // same transaction: both or neither
 		})
 		if err == nil {
-			tally.done.Add(1)
+			did.done.Add(1)
 		}
 		return stats, err
 	})
@@ -113,8 +130,8 @@ func work(ctx context.Context, db database, cfg config, out *screen) (int64, err
 	watched := make(chan error, 1)
 	go func() {
 		defer stop() // a worker never ends by itself: there might always be more
-		watched <- watch(working, db, &tally, out)
+		watched <- watch(working, db, did, out)
 	}()
 	err = w.Run(working)
-	return tally.done.Load(), errors.Join(err, <-watched, context.Cause(ctx))
+	return errors.Join(err, <-watched, context.Cause(ctx))
 }

@@ -51,4 +51,6 @@ func (m *memory) Totals(context.Context) (Totals, error) {
 	return t, nil
 }
 
+func (m *memory) Where() string { return "Jobs are kept in memory, and gone when this ends" }
+
 func (m *memory) Owns(string) bool { return false }

@@ -12,7 +12,8 @@ import (
 const failuresShown = 10
 
 // report prints what all runs together found, and how fast this one was.
-func report(ctx context.Context, db database, out *screen, done int64, took time.Duration) error {
+func report(ctx context.Context, db database, out *screen, did *tally) error {
+	took := time.Since(did.start)
 	totals, err := db.Totals(ctx)
 	if err != nil {
 		return err
@@ -28,6 +29,9 @@ func report(ctx context.Context, db database, out *screen, done int64, took time
 		return err
 	}
 	out.end()
+	if totals.Files+counts[core.StateFailed] == 0 {
+		return nil // there were no files, which was said
+	}
 	table := tabwriter.NewWriter(out.w, 0, 0, 1, ' ', tabwriter.AlignRight)
 	row := func(name, value string) { _, _ = table.Write([]byte(name + "\t" + value + "\t\n")) }
 	row("files", grouped(totals.Files))
@@ -35,9 +39,11 @@ func report(ctx context.Context, db database, out *screen, done int64, took time
 	row("lines", grouped(totals.Lines))
 	row("words", grouped(totals.Words))
 	row("failed", grouped(counts[core.StateFailed]))
-	row("this run", grouped(done))
-	row("time", took.Round(10*time.Millisecond).String())
-	row("jobs/s", grouped(rate(done, took)))
+	if did.ended() > 0 {
+		row("this run", grouped(did.done.Load()))
+		row("time", took.Round(10*time.Millisecond).String())
+		row("jobs/s", grouped(rate(did.done.Load(), took)))
+	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -47,6 +53,9 @@ func report(ctx context.Context, db database, out *screen, done int64, took time
 	}
 	if more := counts[core.StateFailed] - int64(len(failed.Jobs)); more > 0 {
 		out.printf("and %s more", grouped(more))
+	}
+	if did.ended() == 0 {
+		out.printf("nothing left to do; -fresh starts over")
 	}
 	return nil
 }

@@ -64,11 +64,11 @@ func TestCountsWhatAPlainWalkCounts(t *testing.T) {
 		require.NoError(t, enqueue(t.Context(), db, cfg, out))
 		require.NoError(t, os.Remove(gone)) // vanishes between the walk and its job
 		want := byKey(t, cfg.folder, plainWalk(t, cfg.folder))
-		done, err := work(t.Context(), db, cfg, out)
-		require.NoError(t, err)
-		require.EqualValues(t, len(want), done)
+		did := &tally{start: time.Now()}
+		require.NoError(t, work(t.Context(), db, cfg, out, did))
+		require.EqualValues(t, len(want), did.done.Load())
 		require.Equal(t, want, results(t, db))
-		require.NoError(t, report(t.Context(), db, out, done, time.Second))
+		require.NoError(t, report(t.Context(), db, out, did))
 
 		for _, job := range jobs(t, db) {
 			if job.ID == "measure-file:d01/gone.txt" {
@@ -92,9 +92,9 @@ func TestEnqueueingAgainAddsNothing(t *testing.T) {
 		for i := range 3 {
 			require.NoError(t, enqueue(t.Context(), db, cfg, quiet()))
 			require.Len(t, jobs(t, db), 50)
-			done, err := work(t.Context(), db, cfg, quiet())
-			require.NoError(t, err)
-			require.EqualValues(t, map[int]int{0: 50}[i], done, "run %d", i)
+			did := &tally{start: time.Now()}
+			require.NoError(t, work(t.Context(), db, cfg, quiet(), did))
+			require.EqualValues(t, map[int]int{0: 50}[i], did.done.Load(), "run %d", i)
 		}
 	})
 }
@@ -112,9 +112,9 @@ func TestReadErrorsAreTriedAgain(t *testing.T) {
 		require.NoError(t, os.Remove(flaky))
 		require.NoError(t, os.Mkdir(flaky, 0o755)) // can be opened, but not read
 
-		done, err := work(t.Context(), db, cfg, quiet())
-		require.NoError(t, err)
-		require.Zero(t, done)
+		did := &tally{start: time.Now()}
+		require.NoError(t, work(t.Context(), db, cfg, quiet(), did))
+		require.Zero(t, did.done.Load())
 		job := jobs(t, db)[0]
 		require.Equal(t, core.StateFailed, job.State)
 		require.Equal(t, 3, job.Attempts)

@@ -20,6 +20,7 @@ type screen struct {
 
 	drawn int // width of the status on the line, 0: none
 	last  time.Time
+	late  string // the newest status, if it came too soon to be shown
 }
 
 func newScreen(f *os.File) *screen {
@@ -33,6 +34,7 @@ func newScreen(f *os.File) *screen {
 // printf prints a line that stays, in the place of the status.
 func (s *screen) printf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
+	s.late = ""
 	if s.drawn > 0 {
 		text = s.over(text)
 		s.drawn = 0
@@ -48,8 +50,9 @@ func (s *screen) status(format string, args ...any) {
 		s.drawn = len(text)
 		return
 	}
+	s.late = text
 	if now := time.Now(); now.Sub(s.last) >= s.every {
-		s.last = now
+		s.last, s.late = now, ""
 		s.line(text + "\n")
 	}
 }
@@ -59,8 +62,12 @@ func (s *screen) over(text string) string {
 	return "\r" + text + strings.Repeat(" ", max(0, s.drawn-len(text)))
 }
 
-// end leaves the status where it is and goes on below.
+// end shows the newest status if it was not, leaves it where it is and goes on below.
 func (s *screen) end() {
+	if s.late != "" {
+		s.line(s.late + "\n")
+		s.late = ""
+	}
 	if s.drawn > 0 {
 		s.line("\n")
 		s.drawn = 0

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,11 +12,13 @@ import (
 	bunstore "github.com/stintmq/stint/drivers/bun"
 )
 
-// sqlite keeps jobs and results in one file.
-type sqlite struct {
+// sqliteFile keeps jobs and results in one file.
+type sqliteFile struct {
 	*bunstore.Store
 	path string
 }
+
+const resultsTable = "quickstart_results"
 
 // result is a row beside the jobs. No file can have two: the second insert fails, and its transaction with it.
 type result struct {
@@ -29,15 +28,7 @@ type result struct {
 	Stats
 }
 
-func openSQLite(ctx context.Context, path string, fresh bool) (*sqlite, error) {
-	if fresh {
-		// The log first: SQLite would play one that was left behind into the new file.
-		for _, suffix := range []string{"-wal", "-shm", ""} {
-			if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, fmt.Errorf("start over: %w", err)
-			}
-		}
-	}
+func openSQLite(ctx context.Context, path string) (*sqliteFile, error) {
 	store, err := bunstore.OpenSQLite(path)
 	if err != nil {
 		return nil, err
@@ -48,7 +39,7 @@ func openSQLite(ctx context.Context, path string, fresh bool) (*sqlite, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &sqlite{store, path}, nil
+	return &sqliteFile{store, path}, nil
 }
 
 func resolveFile(path string) (string, error) {
@@ -59,7 +50,7 @@ func resolveFile(path string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-func (s *sqlite) Save(ctx context.Context, file string, st Stats, complete func(core.TxView) error) error {
+func (s *sqliteFile) Save(ctx context.Context, file string, st Stats, complete func(core.TxView) error) error {
 	return s.DB().RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 		if _, err := tx.NewInsert().Model(&result{File: file, Stats: st}).Exec(ctx); err != nil {
 			return err
@@ -68,7 +59,7 @@ func (s *sqlite) Save(ctx context.Context, file string, st Stats, complete func(
 	})
 }
 
-func (s *sqlite) Totals(ctx context.Context) (Totals, error) {
+func (s *sqliteFile) Totals(ctx context.Context) (Totals, error) {
 	var t Totals
 	err := s.DB().NewSelect().Model((*result)(nil)).
 		ColumnExpr("count(*), coalesce(sum(size), 0), coalesce(sum(lines), 0), coalesce(sum(words), 0)").
@@ -76,8 +67,10 @@ func (s *sqlite) Totals(ctx context.Context) (Totals, error) {
 	return t, err
 }
 
+func (s *sqliteFile) Where() string { return "Jobs and results are kept in " + printable(s.path) }
+
 // Owns matters when the file is in the folder: closing any handle on it would drop this process' locks on it.
-func (s *sqlite) Owns(path string) bool {
+func (s *sqliteFile) Owns(path string) bool {
 	suffix, ours := strings.CutPrefix(path, s.path)
 	return ours && (suffix == "" || suffix == "-wal" || suffix == "-shm")
 }

@@ -13,8 +13,6 @@ const (
 		union all
 		select f.seq, f.token, f.asked, f.state from json_each(?1) e
 			cross join stint_finished f on f.seq = e.value where f.token is not null and f.asked is not null`
-
-	sqlNamed = `select j.seq, j.id from json_each(?) e cross join stint_jobs j on j.seq = e.value`
 )
 
 // Ack implements core.Store (Q5, Q6): positional, as if each had been a call of its own, in order.
@@ -42,30 +40,36 @@ func (s *Session) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, e
 	return a.results, s.flush(ctx)
 }
 
-// seqsOf finds the jobs that leases are of, by Ref or by id; 0: there is none.
-func (s *Session) seqsOf(ctx context.Context, leases []core.Lease) ([]int64, error) {
-	seqs := make([]int64, len(leases))
-	var ids []string
-	for i, l := range leases {
-		if seqs[i] = l.Ref; l.Ref != 0 {
-			continue
-		}
-		if own, ok := seqOf(l.ID); ok {
-			seqs[i] = own
-		} else if sane(l.ID) {
-			ids = append(ids, l.ID)
-		}
+// Complete is one Ack of a caller's transaction (Q14). A repeated one is ErrLeaseLost: what else the transaction
+// writes must not be written twice.
+func (s *Session) Complete(ctx context.Context, l core.Lease, result []byte) error {
+	ack := core.Ack{Lease: l, Outcome: core.OutcomeComplete, Result: result}
+	if err := ack.Validate(s.limits); err != nil {
+		return err
 	}
-	held, err := s.holders(ctx, ids)
+	seqs, err := s.seqsOf(ctx, []core.Lease{l})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for i, l := range leases {
-		if seqs[i] == 0 {
-			seqs[i] = held[l.ID].seq
-		}
+	if seqs[0] == 0 {
+		return core.ErrNotFound
 	}
-	return seqs, nil
+	standings, err := s.standings(ctx, seqs)
+	if err != nil {
+		return err
+	}
+	st := standings[seqs[0]]
+	if st == nil || st.state != active || st.token != l.Token {
+		return core.ErrLeaseLost
+	}
+	c := s.changes()
+	if err := c.complete(st, result); err != nil {
+		return err
+	}
+	if err := c.exec(ctx); err != nil {
+		return err
+	}
+	return s.flush(ctx)
 }
 
 func known(seqs []int64) []int64 {
@@ -88,7 +92,6 @@ type acking struct {
 	changes   *changes
 
 	answers map[answerKey]answer // of earlier calls and of this one; nil: not read yet
-	ids     map[int64]string     // the jobs there are
 }
 
 type answerKey struct {
@@ -128,9 +131,7 @@ func (a *acking) apply(st *standing, ack core.Ack) (recorded bool, err error) {
 	c, e := a.changes, entry{outcome: ack.Outcome, asked: ack.Outcome}
 	switch ack.Outcome {
 	case core.OutcomeComplete:
-		st.attempts++
-		e.result = ack.Result
-		return true, c.end(st, completed, e)
+		return true, c.complete(st, ack.Result)
 	case core.OutcomeFail:
 		st.attempts++
 		e.failure = ack.Failure
@@ -164,22 +165,17 @@ func (a *acking) apply(st *standing, ack core.Ack) (recorded bool, err error) {
 // late answers an ack whose lease is not current: as it was answered the first time, if it was this one that
 // ended the lease (Q5).
 func (a *acking) late(ctx context.Context, i int) error {
+	seq, res := a.seqs[i], &a.results[i]
+	if seq == 0 {
+		res.Err = core.ErrNotFound
+		return nil
+	}
 	if a.answers == nil {
 		if err := a.readAnswers(ctx); err != nil {
 			return err
 		}
 	}
-	lease, seq, res := a.acks[i].Lease, a.seqs[i], &a.results[i]
-	if id, ok := a.ids[seq]; !ok || id != lease.ID {
-		// The job that Ref names is gone; its id may have come back with another.
-		if _, found, err := a.s.find(ctx, lease.ID); err != nil || !found {
-			res.Err = core.ErrNotFound
-			return err
-		}
-		res.Err = core.ErrLeaseLost
-		return nil
-	}
-	if was, ok := a.answers[answerKey{seq, lease.Token}]; ok && was.asked == a.acks[i].Outcome {
+	if was, ok := a.answers[answerKey{seq, a.acks[i].Lease.Token}]; ok && was.asked == a.acks[i].Outcome {
 		res.State = stateName(was.state)
 		return nil
 	}
@@ -189,8 +185,7 @@ func (a *acking) late(ctx context.Context, i int) error {
 
 // readAnswers reads the ledger of the call's jobs, and adds what this call did so far.
 func (a *acking) readAnswers(ctx context.Context) error {
-	a.answers, a.ids = make(map[answerKey]answer), make(map[int64]string)
-	list := numbers(known(a.seqs))
+	a.answers = make(map[answerKey]answer)
 	err := sqlexec.Each(ctx, a.s.x, func(r sqlexec.Rows) error {
 		var key answerKey
 		var was answer
@@ -199,7 +194,7 @@ func (a *acking) readAnswers(ctx context.Context) error {
 		}
 		a.answers[key] = was
 		return nil
-	}, sqlAnswers, list)
+	}, sqlAnswers, numbers(known(a.seqs)))
 	if err != nil {
 		return err
 	}
@@ -212,16 +207,5 @@ func (a *acking) readAnswers(ctx context.Context) error {
 			}
 		}
 	}
-	return sqlexec.Each(ctx, a.s.x, func(r sqlexec.Rows) error {
-		var seq int64
-		var id *string
-		if err := r.Scan(&seq, &id); err != nil {
-			return err
-		}
-		a.ids[seq] = ownID(seq)
-		if id != nil {
-			a.ids[seq] = *id
-		}
-		return nil
-	}, sqlNamed, list)
+	return nil
 }

@@ -83,7 +83,7 @@ func (s *Session) Claim(ctx context.Context, req core.ClaimRequest) (core.Claime
 		return out, err
 	}
 	if len(out.Jobs) < len(p.picked) {
-		p.left = true // over MaxClaimBytes
+		p.cut(len(out.Jobs))
 	}
 	if err := s.lease(ctx, req, out.Jobs); err != nil {
 		return out, err
@@ -153,8 +153,9 @@ func (s *Session) bodies(ctx context.Context, picked []int64) ([]core.Record, er
 	}
 	jobs := make([]core.Record, 0, len(picked))
 	total := 0
+	row := newClaimRow()
 	for rows.Next() {
-		rec, err := scanClaim(rows)
+		rec, err := row.scan(rows)
 		if err != nil {
 			_ = rows.Close() // the scan's error says more
 			return nil, err
@@ -190,10 +191,11 @@ func (s *Session) lease(ctx context.Context, req core.ClaimRequest, jobs []core.
 // underToken returns what a token still holds: how a worker finds out about a claim whose reply was lost.
 func (s *Session) underToken(ctx context.Context, token string) ([]core.Record, error) {
 	var jobs []core.Record
+	var claimedAt *int64
+	var cancel bool
+	row := newClaimRow(&cancel, &claimedAt)
 	err := sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
-		var claimedAt *int64
-		var cancel bool
-		rec, err := scanClaim(r, &cancel, &claimedAt)
+		rec, err := row.scan(r)
 		rec.State, rec.CancelRequested, rec.ClaimedAt = core.StateActive, cancel, moment(claimedAt)
 		jobs = append(jobs, rec)
 		return err

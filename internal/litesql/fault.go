@@ -97,6 +97,6 @@ func answered(err error) bool {
 	var state *core.StateError
 	var conflict *core.ConflictError
 	var invalid *core.InvalidError
-	var schema *SchemaError
+	var schema *core.SchemaError
 	return errors.As(err, &state) || errors.As(err, &conflict) || errors.As(err, &invalid) || errors.As(err, &schema)
 }

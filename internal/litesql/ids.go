@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
@@ -29,6 +30,7 @@ const (
 	sqlFindID  = `select seq from stint_jobs where id = ?`
 	sqlFindIDs = `select j.id, j.seq, l.name from json_each(?) e
 		cross join stint_jobs j on j.id = e.value cross join stint_lanes l on l.lane = j.lane`
+	sqlNamed = `select e.key, j.id from json_each(?) e cross join stint_jobs j on j.seq = e.value`
 )
 
 // find returns the number of the job with an id.
@@ -70,4 +72,61 @@ func (s *Session) holders(ctx context.Context, ids []string) (map[string]holder,
 		return nil
 	}, sqlFindIDs, list)
 	return found, err
+}
+
+// seqsOf finds the jobs that leases are of; 0: there is none. Ref, or the number in an id of the store's own, says
+// where to look first, but it is the id that counts: the job may have been removed, and its id come back with another.
+func (s *Session) seqsOf(ctx context.Context, leases []core.Lease) ([]int64, error) {
+	seqs, guesses := make([]int64, len(leases)), make([]int64, len(leases))
+	for i, l := range leases {
+		if guesses[i] = l.Ref; l.Ref == 0 {
+			guesses[i], _ = seqOf(l.ID)
+		}
+	}
+	err := sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
+		var i int
+		var id *string
+		if err := r.Scan(&i, &id); err != nil {
+			return err
+		}
+		if id == nil && ownID(guesses[i]) == leases[i].ID || id != nil && *id == leases[i].ID {
+			seqs[i] = guesses[i]
+		}
+		return nil
+	}, sqlNamed, numbers(guesses))
+	if err != nil {
+		return nil, err
+	}
+	return seqs, s.searchIDs(ctx, leases, seqs)
+}
+
+// searchIDs looks the remaining leases up by their ids.
+func (s *Session) searchIDs(ctx context.Context, leases []core.Lease, seqs []int64) error {
+	var ids []string
+	for i, l := range leases {
+		if seqs[i] != 0 {
+			continue
+		}
+		if own, ok := seqOf(l.ID); ok {
+			if own == l.Ref || l.Ref == 0 {
+				continue // that was the guess
+			}
+			var err error
+			if seqs[i], _, err = s.find(ctx, l.ID); err != nil {
+				return err
+			}
+		} else if sane(l.ID) {
+			ids = append(ids, l.ID)
+		}
+	}
+	held, err := s.holders(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i, l := range leases {
+		if seqs[i] == 0 {
+			seqs[i] = held[l.ID].seq
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package litesql
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -11,6 +12,7 @@ import (
 )
 
 const (
+	// json_each comes first and in order: the rows are read as they were chosen, none further than the cap.
 	sqlRecords = `select ` + bodyColumns + `, ` + anyColumns + `
 		from json_each(?) e cross join ` + anyFrom + ` where j.seq = e.value`
 
@@ -57,12 +59,13 @@ func (s *Session) List(ctx context.Context, q core.Query) (core.Page, error) {
 			break
 		}
 	}
-	if len(chosen) >= want {
-		chosen = chosen[:want-1]
-		page.Cursor = cursorText(q, chosen[len(chosen)-1])
+	if page.Jobs, err = s.records(ctx, chosen[:min(len(chosen), want-1)]); err != nil {
+		return page, err
 	}
-	page.Jobs, err = s.records(ctx, chosen)
-	return page, err
+	if n := len(page.Jobs); n < len(chosen) {
+		page.Cursor = cursorText(q, chosen[n-1])
+	}
+	return page, nil
 }
 
 // source returns positions of an order, up to limit behind after.
@@ -229,30 +232,35 @@ func (s *Session) withMetadata(ctx context.Context, want map[string]string, list
 		}
 		has[seq] = true
 		return nil
-	}, sqlMetadata, numbers(seqsOf(list)))
+	}, sqlMetadata, numbers(numbersOf(list)))
 	return slices.DeleteFunc(list, func(p position) bool { return !has[p.seq] }), err
 }
 
-// records reads jobs in the order of list.
+// records reads jobs in the order of list, up to core.MaxPageBytes but one at least.
 func (s *Session) records(ctx context.Context, list []position) ([]core.Record, error) {
 	records := make([]core.Record, 0, len(list))
 	if len(list) == 0 {
 		return records, nil
 	}
-	err := sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
-		rec, err := scanRecord(r, s.now)
-		records = append(records, rec)
-		return err
-	}, sqlRecords, numbers(seqsOf(list)))
-	place := make(map[int64]int, len(list))
-	for i, p := range list {
-		place[p.seq] = i
+	rows, err := s.x.Query(ctx, sqlRecords, numbers(numbersOf(list)))
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(records, func(a, b core.Record) int { return place[a.Ref] - place[b.Ref] })
-	return records, err
+	total := 0
+	for rows.Next() {
+		rec, err := scanRecord(rows, s.now)
+		if err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		if total += len(rec.Payload) + len(rec.Result); total > core.MaxPageBytes && len(records) > 0 {
+			break
+		}
+		records = append(records, rec)
+	}
+	return records, errors.Join(rows.Err(), rows.Close())
 }
 
-func seqsOf(list []position) []int64 {
+func numbersOf(list []position) []int64 {
 	seqs := make([]int64, len(list))
 	for i, p := range list {
 		seqs[i] = p.seq

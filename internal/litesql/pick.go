@@ -45,6 +45,7 @@ type wanted struct {
 	lanes  []lane
 	lines  []*line
 	joined int // delayed jobs that came due
+	end    int // where the want's jobs end in picked
 }
 
 // pick serves the wants in order, each up to its limit, and then looks at what stays behind.
@@ -62,6 +63,7 @@ func (p *picker) pick(ctx context.Context, wants []core.Want, lanes [][]lane) er
 		if err := p.merge(ctx, w); err != nil {
 			return err
 		}
+		w.end = len(p.picked)
 	}
 	for _, w := range p.wants {
 		if err := p.remains(ctx, w); err != nil {
@@ -94,6 +96,16 @@ func (p *picker) remains(ctx context.Context, w *wanted) error {
 	}
 	p.left = p.left || left
 	return nil
+}
+
+// cut says that of the picked jobs only the first kept are handed out: the others are over MaxClaimBytes.
+func (p *picker) cut(kept int) {
+	p.left = true
+	for _, w := range p.wants {
+		if w.end > kept && w.joined > 0 {
+			p.s.wake(w.Queue) // as in remains (Q3)
+		}
+	}
 }
 
 // nextIn is Claimed.NextIn.

@@ -25,31 +25,45 @@ const (
 		left join stint_work w on w.seq = j.seq left join stint_finished f on f.seq = j.seq`
 )
 
-// scanClaim reads bodyColumns and claimColumns, and whatever a statement appends to them.
-func scanClaim(r sqlexec.Rows, more ...any) (core.Record, error) {
-	var (
-		rec                                    core.Record
-		id, metadata, keep, trace              *string
-		payload                                blob
-		timeout, base, most, enqueuedAt, runAt int64
-		exact                                  bool
-	)
-	if err := r.Scan(append([]any{
-		&rec.Ref, &id, &rec.Name, &rec.Queue, &payload, &metadata, &rec.Priority, &rec.MaxAttempts, &rec.MaxStalls,
-		&timeout, &rec.Backoff.Kind, &base, &most, &rec.Backoff.Factor, &exact, &keep, &trace, &enqueuedAt,
-		&runAt, &rec.Attempts, &rec.Stalls, &rec.Snoozes, &rec.Runs, &rec.Fence}, more...)...,
-	); err != nil {
-		return rec, err
+// claimRow is where scans of bodyColumns and claimColumns put a row: one for all rows of a query, since a claim
+// reads hundreds.
+type claimRow struct {
+	rec                                    core.Record
+	id, metadata, keep, trace              *string
+	payload                                blob
+	timeout, base, most, enqueuedAt, runAt int64
+	exact                                  bool
+	dest                                   []any
+}
+
+// newClaimRow also takes places for what a statement appends to the columns.
+func newClaimRow(more ...any) *claimRow {
+	c := new(claimRow)
+	rec := &c.rec
+	c.dest = append([]any{
+		&rec.Ref, &c.id, &rec.Name, &rec.Queue, &c.payload, &c.metadata, &rec.Priority, &rec.MaxAttempts, &rec.MaxStalls,
+		&c.timeout, &rec.Backoff.Kind, &c.base, &c.most, &rec.Backoff.Factor, &c.exact, &c.keep, &c.trace, &c.enqueuedAt,
+		&c.runAt, &rec.Attempts, &rec.Stalls, &rec.Snoozes, &rec.Runs, &rec.Fence}, more...)
+	return c
+}
+
+// scan reads one row. The record shares nothing with those before it.
+func (c *claimRow) scan(r sqlexec.Rows) (core.Record, error) {
+	c.rec = core.Record{}
+	if err := r.Scan(c.dest...); err != nil {
+		return core.Record{}, err
 	}
+	rec := &c.rec
 	rec.ID = ownID(rec.Ref)
-	if id != nil {
-		rec.ID = *id
+	if c.id != nil {
+		rec.ID = *c.id
 	}
-	rec.Payload = payload
-	rec.Timeout = time.Duration(timeout)
-	rec.Backoff.Base, rec.Backoff.Max, rec.Backoff.NoJitter = time.Duration(base), time.Duration(most), exact
-	rec.EnqueuedAt, rec.RunAt = moment(&enqueuedAt), moment(&runAt)
-	return rec, errors.Join(fromDoc(metadata, &rec.Metadata), fromDoc(keep, &rec.Keep), fromDoc(trace, &rec.Trace))
+	rec.Payload = c.payload
+	rec.Timeout = time.Duration(c.timeout)
+	rec.Backoff.Base, rec.Backoff.Max, rec.Backoff.NoJitter = time.Duration(c.base), time.Duration(c.most), c.exact
+	rec.EnqueuedAt, rec.RunAt = moment(&c.enqueuedAt), moment(&c.runAt)
+	err := errors.Join(fromDoc(c.metadata, &rec.Metadata), fromDoc(c.keep, &rec.Keep), fromDoc(c.trace, &rec.Trace))
+	return c.rec, err
 }
 
 // scanRecord reads bodyColumns and anyColumns. Delayed jobs that are due read as waiting (Q27).
@@ -59,7 +73,7 @@ func scanRecord(r sqlexec.Rows, now int64) (core.Record, error) {
 	var claimedAt, finishedAt *int64
 	var result blob
 	var failure *string
-	rec, err := scanClaim(r, &state, &cancel, &claimedAt, &finishedAt, &result, &failure)
+	rec, err := newClaimRow(&state, &cancel, &claimedAt, &finishedAt, &result, &failure).scan(r)
 	if err != nil {
 		return rec, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
@@ -29,24 +30,6 @@ const Version = 1
 // oldest is the version a program must speak to use a schema of Version.
 const oldest = 1
 
-// SchemaError: the database's schema is not one that this release can use.
-type SchemaError struct {
-	Have int // the database's version; 0: it has no stint schema
-	Want int // the version that this release speaks
-}
-
-func (e *SchemaError) Error() string {
-	switch {
-	case e.Have == 0:
-		return "stint: the database has no stint schema; run Migrate"
-	case e.Have < e.Want:
-		return fmt.Sprintf("stint: the database has schema version %d, this release needs %d; run Migrate", e.Have, e.Want)
-	default:
-		return fmt.Sprintf("stint: the database has schema version %d, newer than %d, which is all this release knows; "+
-			"use a newer release", e.Have, e.Want)
-	}
-}
-
 const (
 	sqlSchemaTable = `select count(*) from sqlite_schema where type = 'table' and name = 'stint_schema'`
 	sqlSchema      = `select version, oldest from stint_schema order by version desc limit 1`
@@ -56,14 +39,14 @@ const (
 	sqlApplied     = `insert into stint_schema values (?, ?)`
 )
 
-// CheckSchema returns a *SchemaError unless the database's schema can be used as it is. It writes nothing.
+// CheckSchema returns a *core.SchemaError unless the database's schema can be used as it is. It writes nothing.
 func CheckSchema(ctx context.Context, x sqlexec.Executor) error {
 	have, serves, err := schemaVersion(ctx, x)
 	if err != nil {
 		return err
 	}
 	if have < Version || serves > Version {
-		return &SchemaError{Have: have, Want: Version}
+		return &core.SchemaError{Have: have, Want: Version}
 	}
 	return nil
 }
@@ -85,7 +68,7 @@ func Migrate(ctx context.Context, x sqlexec.Executor) error {
 		return err
 	}
 	if serves > Version {
-		return &SchemaError{Have: have, Want: Version}
+		return &core.SchemaError{Have: have, Want: Version}
 	}
 	if err := forgetStatistics(ctx, x); err != nil || have >= Version {
 		return err
@@ -120,19 +103,13 @@ func Migrate(ctx context.Context, x sqlexec.Executor) error {
 // that reading all of a table is as good as looking up one row, and SQLite then does so with a million rows,
 // in every join. Without statistics it takes the tables for large, and every plan is a search.
 func forgetStatistics(ctx context.Context, x sqlexec.Executor) error {
-	var tables []string
-	err := sqlexec.Each(ctx, x, func(r sqlexec.Rows) error {
-		var name string
-		err := r.Scan(&name)
-		tables = append(tables, name)
-		return err
-	}, sqlStatTables)
-	if err != nil || len(tables) == 0 {
+	tables, err := statTables(ctx, x)
+	if err != nil {
 		return err
 	}
 	var forgotten int64
 	for _, table := range tables {
-		n, err := x.Exec(ctx, "delete from "+table+" where tbl glob 'stint_*'")
+		n, err := x.Exec(ctx, "delete from "+table+" where "+ourStats)
 		if err != nil {
 			return err
 		}
@@ -142,6 +119,35 @@ func forgetStatistics(ctx context.Context, x sqlexec.Executor) error {
 		_, err = x.Exec(ctx, sqlReloadStats)
 	}
 	return err
+}
+
+// Tidy reports whether there are no statistics to forget. It writes nothing.
+func Tidy(ctx context.Context, x sqlexec.Executor) (bool, error) {
+	tables, err := statTables(ctx, x)
+	if err != nil {
+		return false, err
+	}
+	for _, table := range tables {
+		var one int
+		found, err := sqlexec.One(ctx, x, []any{&one}, "select 1 from "+table+" where "+ourStats+" limit 1")
+		if err != nil || found {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+const ourStats = "tbl glob 'stint_*'"
+
+// statTables are the tables that an ANALYZE left.
+func statTables(ctx context.Context, x sqlexec.Executor) (tables []string, err error) {
+	err = sqlexec.Each(ctx, x, func(r sqlexec.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		tables = append(tables, name)
+		return err
+	}, sqlStatTables)
+	return tables, err
 }
 
 // Touch reads the first row of every table, so that a damaged file is found before it is written to.

@@ -51,6 +51,14 @@ const (
 		where state = 3 and seq in (select value from json_each(?))`
 
 	sqlTrim = `delete from stint_runs where seq = ? and number <= ?`
+
+	// The finished rows of active jobs that completed and have no result: nearly all that most queues ever write.
+	// What they say is in the work rows already. Written from arguments, 17 a row, they cost 1.5 times as much.
+	sqlCompleted = `insert into stint_finished (seq, lane, state, run_at, attempts, stalls, snoozes, runs, fence,
+			outcome, asked, token, started_at, finished_at, worker)
+		select w.seq, w.lane, ?2, w.run_at, w.attempts + 1, w.stalls, w.snoozes, w.runs + 1, w.fence,
+			?3, ?3, w.token, w.claimed_at, ?4, w.worker
+		from json_each(?1) e cross join stint_work w on w.seq = e.value`
 )
 
 var (
@@ -81,6 +89,7 @@ func (s *Session) standings(ctx context.Context, seqs []int64) (map[int64]*stand
 type changes struct {
 	s        *Session
 	ended    []int64 // leases that ended their jobs
+	plain    []int64 // those of ended whose finished row follows from the work row
 	waited   []int64 // jobs that ended while they were pending
 	finished rows
 	runs     rows
@@ -99,6 +108,18 @@ type entry struct {
 	failure        *core.Failure
 }
 
+// complete finishes an active job that ran well.
+func (c *changes) complete(st *standing, result []byte) error {
+	st.attempts++
+	if result != nil {
+		return c.end(st, completed, entry{outcome: core.OutcomeComplete, asked: core.OutcomeComplete, result: result})
+	}
+	st.runs++
+	c.plain = append(c.plain, st.seq)
+	c.gone(st, completed)
+	return nil
+}
+
 // end finishes a job; the finished row is its last ledger entry too (Q9).
 func (c *changes) end(st *standing, state int64, e entry) error {
 	failure, err := failureDoc(e.failure)
@@ -110,6 +131,12 @@ func (c *changes) end(st *standing, state int64, e entry) error {
 		st.seq, st.lane, state, st.runAt, st.attempts, st.stalls, st.snoozes, st.runs, st.fence,
 		string(e.outcome), text(string(e.asked)), text(st.token), st.claimedAt, c.s.now, text(st.worker),
 		bytes(e.result), failure)
+	c.gone(st, state)
+	return nil
+}
+
+// gone notes that a job is pending no longer.
+func (c *changes) gone(st *standing, state int64) {
 	if st.state == active {
 		c.ended = append(c.ended, st.seq)
 	} else {
@@ -118,7 +145,6 @@ func (c *changes) end(st *standing, state int64, e entry) error {
 	c.totals.add(st.lane, state, 1)
 	c.trim(st)
 	st.state = state
-	return nil
 }
 
 // record writes a ledger entry of a run that did not end the job.
@@ -159,6 +185,11 @@ func (c *changes) again(st *standing, runAt int64) {
 // exec writes everything down.
 func (c *changes) exec(ctx context.Context) error {
 	x := c.s.x
+	if len(c.plain) > 0 { // before the work rows go
+		if _, err := x.Exec(ctx, sqlCompleted, numbers(c.plain), completed, string(core.OutcomeComplete), c.s.now); err != nil {
+			return err
+		}
+	}
 	if len(c.ended) > 0 {
 		if _, err := x.Exec(ctx, sqlGone, numbers(c.ended)); err != nil {
 			return err

@@ -9,15 +9,19 @@ func Statements() []string {
 		newJobs.one, newJobs.many, newWork.one, newWork.many,
 		sqlLanes, sqlBodies, sqlLease, sqlUnderToken,
 		sqlDue, sqlJoin, sqlNextDue, sqlHead,
-		sqlStanding, sqlPending, sqlGone, sqlTrim,
+		sqlStanding, sqlPending, sqlGone, sqlTrim, sqlCompleted,
 		newFinished.one, newFinished.many, newRuns.one, newRuns.many,
 		sqlQueues, sqlAnswers, sqlNamed,
 		sqlHeld, sqlExtend, sqlSuspect, sqlEnded,
+		sqlSavepoint, sqlRelease,
 		sqlAskCancel, sqlFinal, sqlKeepEntry, sqlUnfinish, sqlRevive,
 	}
 }
 
 // Reading are the texts of the readers worth keeping prepared.
 func Reading() []string {
-	return []string{sqlNews, sqlFindOwn, sqlFindID, sqlGet, sqlAttempts, sqlPaused}
+	return []string{sqlFindOwn, sqlFindID, sqlGet, sqlAttempts, sqlPaused}
 }
+
+// Listening are the texts of the wake channel worth keeping prepared.
+func Listening() []string { return []string{sqlNews} }

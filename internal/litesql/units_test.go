@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 		require.ErrorAs(t, Fault(code), &invalid)
 		require.NotErrorIs(t, Fault(code), core.ErrUnavailable)
 	}
-	for _, answer := range []error{core.ErrNotFound, core.ErrLeaseLost, &core.StateError{}, &core.InvalidError{}, &SchemaError{}} {
+	for _, answer := range []error{core.ErrNotFound, core.ErrLeaseLost, &core.StateError{}, &core.InvalidError{}, &core.SchemaError{}} {
 		require.Equal(t, answer, Fault(answer))
 	}
 	require.NoError(t, Fault(nil))

@@ -1,0 +1,5 @@
+//go:build !race
+
+package bunstore_test
+
+const raceEnabled = false
