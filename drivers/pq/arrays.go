@@ -2,6 +2,7 @@ package pqstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lib/pq"
@@ -14,11 +15,11 @@ import (
 type arrays struct{ x sqlexec.Executor }
 
 func (a arrays) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	return a.x.Exec(ctx, query, wrapped(args, isSlice)...)
+	return a.x.Exec(ctx, query, wrapped(args, argument)...)
 }
 
 func (a arrays) Query(ctx context.Context, query string, args ...any) (sqlexec.Rows, error) {
-	rows, err := a.x.Query(ctx, query, wrapped(args, isSlice)...)
+	rows, err := a.x.Query(ctx, query, wrapped(args, argument)...)
 	if err != nil {
 		return nil, err
 	}
@@ -27,37 +28,56 @@ func (a arrays) Query(ctx context.Context, query string, args ...any) (sqlexec.R
 
 type arrayRows struct{ sqlexec.Rows }
 
-func (r arrayRows) Scan(dest ...any) error { return r.Rows.Scan(wrapped(dest, isTarget)...) }
+func (r arrayRows) Scan(dest ...any) error { return r.Rows.Scan(wrapped(dest, target)...) }
 
-// wrapped makes arrays of the values that are slices; values stays as it is.
-func wrapped(values []any, slice func(any) bool) []any {
+// wrapped replaces those values that as has something for; values stays as it is.
+func wrapped(values []any, as func(any) (any, bool)) []any {
 	out := values
 	for i, v := range values {
-		if !slice(v) {
+		w, ok := as(v)
+		if !ok {
 			continue
 		}
 		if &out[0] == &values[0] {
-			out = append([]any(nil), values...)
+			out = slices.Clone(values)
 		}
-		out[i] = pq.Array(v)
+		out[i] = w
 	}
 	return out
 }
 
-// isSlice knows the slices that package pgsql passes; []byte is a value of its own.
-func isSlice(v any) bool {
+// argument knows the slices that package pgsql passes; []byte is a value of its own.
+func argument(v any) (any, bool) {
 	switch v.(type) {
 	case []string, []int16, []int32, []int64, []bool, [][]byte, []time.Time:
-		return true
+		return pq.Array(v), true
 	}
-	return false
+	return nil, false
 }
 
-// isTarget knows those that it reads.
-func isTarget(v any) bool {
-	switch v.(type) {
-	case *[]string, *[]int16, *[]int64:
-		return true
+// target knows those that it reads.
+func target(v any) (any, bool) {
+	switch v := v.(type) {
+	case *[]int16:
+		return (*smallints)(v), true
+	case *[]string, *[]int64:
+		return pq.Array(v), true
 	}
-	return false
+	return nil, false
+}
+
+// smallints reads what pq has no array for.
+type smallints []int16
+
+// Scan implements sql.Scanner.
+func (s *smallints) Scan(src any) error {
+	var wide pq.Int64Array
+	if err := wide.Scan(src); err != nil {
+		return err
+	}
+	*s = nil
+	for _, n := range wide {
+		*s = append(*s, int16(n))
+	}
+	return nil
 }

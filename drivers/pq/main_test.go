@@ -55,7 +55,7 @@ type schemas struct {
 
 func newSchemas(t testing.TB) *schemas {
 	t.Helper()
-	return &schemas{owner: t, pool: connect(t, dsn(t, "", ""))}
+	return &schemas{owner: t, db: connect(t, dsn(t, "", ""))}
 }
 
 // name returns the name of a schema that is not there yet.
