@@ -2,6 +2,7 @@ package pqstore
 
 import (
 	"context"
+	"encoding/hex"
 	"slices"
 	"time"
 
@@ -48,11 +49,34 @@ func wrapped(values []any, as func(any) (any, bool)) []any {
 
 // argument knows the slices that package pgsql passes; []byte is a value of its own.
 func argument(v any) (any, bool) {
-	switch v.(type) {
-	case []string, []int16, []int32, []int64, []bool, [][]byte, []time.Time:
+	switch v := v.(type) {
+	case [][]byte:
+		return byteas(v), true
+	case []string, []int16, []int32, []int64, []bool, []time.Time:
 		return pq.Array(v), true
 	}
 	return nil, false
+}
+
+// byteas is an array of bytes as text. pq's own makes an empty value of none.
+func byteas(values [][]byte) string {
+	size := 2
+	for _, v := range values {
+		size += len(`"\\x",`) + hex.EncodedLen(len(v))
+	}
+	text := append(make([]byte, 0, size), '{')
+	for i, v := range values {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if v == nil {
+			text = append(text, "NULL"...)
+			continue
+		}
+		text = append(text, `"\\x`...)
+		text = append(hex.AppendEncode(text, v), '"')
+	}
+	return string(append(text, '}'))
 }
 
 // target knows those that it reads.

@@ -17,7 +17,7 @@ func listeners(t testing.TB, spare *schemas) []int {
 	rows, err := spare.db.QueryContext(context.Background(),
 		`select pid from pg_stat_activity where query like 'listen "stint_%' and datname = current_database() and state = 'idle'`)
 	require.NoError(t, err)
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	var pids []int
 	for rows.Next() {
 		var pid int
