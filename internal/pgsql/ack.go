@@ -128,7 +128,7 @@ func (s *Session) Complete(ctx context.Context, l core.Lease, result []byte) err
 	if err := ack.Validate(s.limits); err != nil {
 		return err
 	}
-	seqs, err := s.seqsOf(ctx, []core.Lease{{ID: l.ID}}) // where Ref says otherwise, the id counts
+	seqs, err := s.seqsOf(ctx, []core.Lease{l})
 	if err != nil {
 		return err
 	}
