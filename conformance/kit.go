@@ -29,6 +29,7 @@ type kit struct {
 	clock         *Clock // nil: the store's own
 	ctx           context.Context
 	waiters       *sync.WaitGroup // the case's AwaitWake calls
+	pending       []func() error  // rollbacks of transactions that are open
 	over          *atomic.Bool    // the watchdog gave the case up: nobody listens any more
 
 	store core.Store

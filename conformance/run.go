@@ -146,6 +146,7 @@ func (s *suite) runCase(tb testing.TB, c testCase, clock *Clock) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer k.undo()
 		defer func() {
 			if v := recover(); v != nil && !k.over.Load() {
 				tb.Errorf("%s: panic: %v\n%s", c.rule, v, debug.Stack())

@@ -35,11 +35,29 @@ func txCases() []testCase {
 	}
 }
 
-// open begins a transaction.
+// open begins a transaction. A case that fails before it ends it leaves that to undo.
 func (k *kit) open() (core.TxView, func(), func()) {
 	k.Helper()
 	view, commit, rollback := k.suite.h.Begin(k.TB, k.store)
-	return view, func() { k.Helper(); k.ok("commit", commit()) }, func() { k.Helper(); k.ok("rollback", rollback()) }
+	at := len(k.pending)
+	k.pending = append(k.pending, rollback)
+	end := func(what string, how func() error) func() {
+		return func() {
+			k.Helper()
+			k.pending[at] = nil
+			k.ok(what, how())
+		}
+	}
+	return view, end("commit", commit), end("rollback", rollback)
+}
+
+// undo rolls back what a failed case left open: the store's own cleanup may have to wait for it.
+func (k *kit) undo() {
+	for _, rollback := range k.pending {
+		if rollback != nil {
+			_ = rollback() // the case has failed already
+		}
+	}
 }
 
 // unseen checks that nothing is claimable from outside while a transaction is open. A store may make the claim

@@ -44,7 +44,7 @@ type rows struct{ pgx.Rows }
 
 func (r rows) Close() error {
 	r.Rows.Close()
-	return r.Rows.Err()
+	return r.Err()
 }
 
 func (s *Store) session(q querier) *session {

@@ -290,7 +290,7 @@ func (c *claiming) raise(marks view, p *picked) {
 	}
 	if p.stalled > 0 {
 		c.s.marks.drop(marks) // others that stalled may be stepped over, at any place
-		c.left = c.left || marks.skips()
+		c.left = c.left || marks.skips() && p.stalled > p.poisoned()
 		return
 	}
 	full := p.capped || len(p.jobs) >= p.limit
@@ -315,17 +315,23 @@ func (c *claiming) raise(marks view, p *picked) {
 	c.s.marks.raise(marks, up, due)
 }
 
+// poisoned is how many of the jobs stalled before.
+func (p *picked) poisoned() int {
+	n := 0
+	for i := range p.jobs {
+		if p.jobs[i].Stalls > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // paused reports whether the claim found no lane that it may take from.
 func (p *picked) paused() bool { return len(p.lanes) == 0 }
 
 // remains finds out what a want leaves to the next claim.
 func (c *claiming) remains(p *picked) {
-	stalled := 0
-	for i := range p.jobs {
-		if p.jobs[i].Stalls > 0 {
-			stalled++
-		}
-	}
+	stalled := p.poisoned()
 	switch {
 	case p.due(), p.capped, p.stalled > max(stalled, 1), p.left() && (len(p.jobs) >= p.limit || stalled > 0 && p.stalled > stalled):
 		c.left = true // beyond the limit, or a second one that stalled

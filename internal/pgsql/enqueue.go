@@ -250,8 +250,7 @@ func (e *enqueueing) repeats() {
 			continue
 		}
 		holder := e.reqs[first].Name
-		var conflict *core.ConflictError
-		if errors.As(e.results[first].Err, &conflict) {
+		if conflict, ok := errors.AsType[*core.ConflictError](e.results[first].Err); ok {
 			holder = conflict.Name
 		}
 		if e.results[i] = taken(id, holder, e.reqs[i].Name); errors.Is(e.results[first].Err, core.ErrUnavailable) {

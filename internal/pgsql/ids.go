@@ -39,6 +39,7 @@ func saneOnly(list []string) []string {
 const (
 	sqlFindOwn = `select seq from {}.jobs where seq = $1::bigint and id is null`
 	sqlFindID  = `select seq from {}.jobs where id = $1::text`
+	sqlNames   = `select seq, id from {}.jobs where seq = any((select $1::bigint[])::bigint[])`
 	sqlHolders = `select id, seq, name from {}.jobs where id = any((select $1::text[])::text[])`
 )
 
@@ -77,30 +78,70 @@ func (s *Session) holders(ctx context.Context, ids []string) (map[string]holder,
 	return found, err
 }
 
-// seqsOf finds the jobs that leases are of, by Ref or by id; 0: there is none.
+// seqsOf finds the jobs that leases are of; 0: there is none. A Ref saves the look-up by id only where the job that
+// it names has that id: where they disagree, the id counts (Q5).
 func (s *Session) seqsOf(ctx context.Context, leases []core.Lease) ([]int64, error) {
+	guess := make([]int64, len(leases))
+	for i, l := range leases {
+		if guess[i] = l.Ref; l.Ref == 0 {
+			guess[i], _ = seqOf(l.ID)
+		}
+	}
+	names, err := s.idsOf(ctx, guess)
+	if err != nil {
+		return nil, err
+	}
 	seqs := make([]int64, len(leases))
+	var own []int64
 	var ids []string
 	for i, l := range leases {
-		if seqs[i] = l.Ref; l.Ref != 0 {
-			continue
-		}
-		if own, ok := seqOf(l.ID); ok {
-			seqs[i] = own
+		if names[guess[i]] == l.ID {
+			seqs[i] = guess[i]
+		} else if n, ok := seqOf(l.ID); ok {
+			own = append(own, n)
 		} else if sane(l.ID) {
 			ids = append(ids, l.ID)
 		}
+	}
+	if len(own)+len(ids) == 0 {
+		return seqs, nil
+	}
+	if names, err = s.idsOf(ctx, own); err != nil {
+		return nil, err
 	}
 	held, err := s.holders(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 	for i, l := range leases {
-		if seqs[i] == 0 {
+		if seqs[i] != 0 {
+			continue
+		}
+		if n, ok := seqOf(l.ID); ok && names[n] == l.ID {
+			seqs[i] = n
+		} else if !ok {
 			seqs[i] = held[l.ID].seq
 		}
 	}
 	return seqs, nil
+}
+
+// idsOf returns the ids of the jobs that there are.
+func (s *Session) idsOf(ctx context.Context, seqs []int64) (map[int64]string, error) {
+	names := make(map[int64]string, len(seqs))
+	if len(seqs) == 0 {
+		return names, nil
+	}
+	err := sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
+		var seq int64
+		var id *string
+		err := r.Scan(&seq, &id)
+		if names[seq] = ownID(seq); id != nil {
+			names[seq] = *id
+		}
+		return err
+	}, sqlNames, seqs)
+	return names, err
 }
 
 // round is a part of a batch in which each job occurs once at most: positions in the batch, and what goes with them.

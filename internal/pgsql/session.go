@@ -84,16 +84,13 @@ func (s *Session) wake(n News) { Merge(s.woken, n) }
 // The store's time is one moment per statement: $1, else the database's. moment is for what is written: a
 // statement that waited must not hand out what is old already. The index conditions of sweeps take since, which
 // does not change while a statement runs.
+//
+// Durations are microseconds. They become intervals in two parts, seconds and the rest: Postgres multiplies intervals
+// by floats, which do not hold 290 years of microseconds to the last one.
 const (
 	moment = `t as materialized (select coalesce($1::timestamptz, clock_timestamp()) as now)`
 	since  = `coalesce($1::timestamptz, statement_timestamp())`
 )
-
-// later is a moment and so many microseconds. Postgres multiplies intervals as floats, which hold no such number
-// as a whole.
-func later(moment, us string) string {
-	return "(" + moment + " + (" + us + " / 1000000) * interval '1 second' + (" + us + " % 1000000) * interval '1 microsecond')"
-}
 
 // The states as stored. What is pending is told by its table.
 const (

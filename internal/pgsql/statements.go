@@ -4,7 +4,7 @@ package pgsql
 // get.
 func working() []string {
 	return []string{
-		sqlFindOwn, sqlFindID, sqlHolders,
+		sqlFindOwn, sqlFindID, sqlNames, sqlHolders,
 		sqlInsert, sqlLanes,
 		sqlClaim, sqlJoin,
 		sqlExtend, sqlHeld,

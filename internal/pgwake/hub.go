@@ -68,7 +68,9 @@ func (h *Hub) Await(ctx context.Context, queues []string, since core.WakeToken) 
 	seen, ok := h.parse(since)
 	if h.end || !ok || h.happened(queues, seen) {
 		defer h.mu.Unlock()
-		return h.wake(seen)
+		w, err := h.wake(seen)
+		w.Control = w.Control || !ok && since != "" // nobody knows what happened since then
+		return w, err
 	}
 	w := &waiter{slices.Clone(queues), make(chan struct{})}
 	h.waiters[w] = struct{}{}
