@@ -99,7 +99,7 @@ func TestLateCommit(t *testing.T) {
 		require.NoError(t, err)
 		since = wake.Token
 	}
-	since = claim(t, worker, 1, "job").Wake
+	since = begin(t, worker)
 	awaken() // it listens
 	tx, err := spare.db.BeginTx(ctx, nil)
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lib/pq"
 	"github.com/stretchr/testify/require"
 
 	"github.com/stintmq/stint/core"
@@ -15,7 +16,7 @@ import (
 func listeners(t testing.TB, spare *schemas) []int {
 	t.Helper()
 	rows, err := spare.db.QueryContext(context.Background(),
-		`select pid from pg_stat_activity where query like 'listen "stint_%' and datname = current_database() and state = 'idle'`)
+		`select pid from pg_stat_activity where query ilike 'listen "stint_%' and datname = current_database() and state = 'idle'`)
 	require.NoError(t, err)
 	defer func() { _ = rows.Close() }()
 	var pids []int
@@ -28,6 +29,14 @@ func listeners(t testing.TB, spare *schemas) []int {
 	return pids
 }
 
+// begin has a store listen, and returns a token from before it does: whoever waits with that returns once it does.
+func begin(t testing.TB, s core.Store) core.WakeToken {
+	t.Helper()
+	wake, err := s.AwaitWake(context.Background(), nil, "")
+	require.NoError(t, err)
+	return wake.Token
+}
+
 // TestChannelHeals: the connection that listens is killed; there is a new one at once, everybody looks again, and
 // wakes come through (Q16).
 func TestChannelHeals(t *testing.T) {
@@ -35,13 +44,13 @@ func TestChannelHeals(t *testing.T) {
 	producer := openAt(t, spare.db, worker.Options())
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	since := claim(t, worker, 1, "job").Wake
+	since := begin(t, worker)
 	for range 3 {
 		wake, err := worker.AwaitWake(ctx, []string{"q"}, since) // at once when it listens
 		require.NoError(t, err)
 		pids := listeners(t, spare)
 		require.NotEmpty(t, pids)
-		_, err = spare.db.ExecContext(ctx, "select pg_terminate_backend(pid) from unnest($1::int[]) pid", pids)
+		_, err = spare.db.ExecContext(ctx, "select pg_terminate_backend(pid) from unnest($1::int[]) pid", pq.Array(pids))
 		require.NoError(t, err)
 		wake, err = worker.AwaitWake(ctx, []string{"q"}, wake.Token) // the new connection wakes
 		require.NoError(t, err)
@@ -61,7 +70,7 @@ func TestCloseTells(t *testing.T) {
 	worker, spare := fresh(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	wake, err := worker.AwaitWake(ctx, []string{"q"}, claim(t, worker, 1, "job").Wake)
+	wake, err := worker.AwaitWake(ctx, []string{"q"}, begin(t, worker))
 	require.NoError(t, err)
 	for range 5 {
 		producer, err := pqstore.New(spare.db, worker.Options())
@@ -117,7 +126,7 @@ func TestStrayJobIsFound(t *testing.T) {
 	s, spare := fresh(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	_, err := s.AwaitWake(ctx, nil, claim(t, s, 1, "job").Wake)
+	_, err := s.AwaitWake(ctx, nil, begin(t, s))
 	require.NoError(t, err)
 	enqueue(t, s, request("job"))
 	tx, err := spare.db.BeginTx(ctx, nil)
