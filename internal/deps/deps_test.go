@@ -22,6 +22,7 @@ var libraries = map[string][]string{
 	"memory": {},
 	"bun":    {"github.com/uptrace/bun", "modernc.org/sqlite"},
 	"pgx":    {"github.com/jackc/pgx/v5"},
+	"pq":     {"github.com/lib/pq"},
 }
 
 // testLibraries never reach a program. The package testing is among them: it brings its flags along.

@@ -15,3 +15,13 @@ func working() []string {
 		sqlGet, sqlAttempts, sqlRecords,
 	}
 }
+
+// InTransactions are the statements of an application's transactions as they are sent, for drivers that keep them
+// prepared.
+func (s *Schema) InTransactions() []string {
+	var texts []string
+	for _, statement := range []string{sqlInsert, sqlHolders, sqlCompleteTx, sqlFindID} {
+		texts = append(texts, s.text(statement))
+	}
+	return texts
+}

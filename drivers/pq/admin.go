@@ -1,0 +1,58 @@
+package pqstore
+
+import (
+	"context"
+
+	"github.com/stintmq/stint/core"
+)
+
+// Retry implements core.Admin.
+func (s *Store) Retry(ctx context.Context, id string) error {
+	return s.plain(ctx, s.front, true, func(ctx context.Context, sn *session) error { return sn.Retry(ctx, id) })
+}
+
+// Cancel implements core.Admin.
+func (s *Store) Cancel(ctx context.Context, id string) (core.State, error) {
+	return verb(ctx, s, func(ctx context.Context, sn *session) (core.State, error) {
+		return sn.Cancel(ctx, id)
+	})
+}
+
+// CancelByKey implements core.Admin: this store has no dedupe keys.
+func (s *Store) CancelByKey(context.Context, string, string) (bool, error) {
+	return false, &core.UnsupportedError{Op: "CancelByKey", Reason: "the Postgres store has no dedupe keys yet"}
+}
+
+// Promote implements core.Admin.
+func (s *Store) Promote(ctx context.Context, id string) error {
+	return s.plain(ctx, s.front, true, func(ctx context.Context, sn *session) error { return sn.Promote(ctx, id) })
+}
+
+// Remove implements core.Admin.
+func (s *Store) Remove(ctx context.Context, id string) (bool, error) {
+	return verb(ctx, s, func(ctx context.Context, sn *session) (bool, error) {
+		return sn.Remove(ctx, id)
+	})
+}
+
+// Pause implements core.Admin.
+func (s *Store) Pause(ctx context.Context, queue string) error {
+	return s.plain(ctx, s.front, true, func(ctx context.Context, sn *session) error { return sn.Pause(ctx, queue) })
+}
+
+// Resume implements core.Admin.
+func (s *Store) Resume(ctx context.Context, queue string) error {
+	return s.plain(ctx, s.front, true, func(ctx context.Context, sn *session) error { return sn.Resume(ctx, queue) })
+}
+
+// Paused implements core.Admin.
+func (s *Store) Paused(ctx context.Context) ([]string, error) {
+	return read(ctx, s, func(ctx context.Context, sn *session) ([]string, error) {
+		return sn.Paused(ctx)
+	})
+}
+
+// verb runs an admin verb that answers, on the front seats.
+func verb[T any](ctx context.Context, s *Store, do func(context.Context, *session) (T, error)) (T, error) {
+	return value(func(do op) error { return s.plain(ctx, s.front, true, do) }, do)
+}

@@ -1,0 +1,188 @@
+package pqstore_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stintmq/stint/core"
+	pqstore "github.com/stintmq/stint/drivers/pq"
+)
+
+// lossy dials connections to the server. Once told to, it loses the reply to the next statement that inserts or leases a
+// job: the statement arrives, its connection ends.
+type lossy struct {
+	lose atomic.Bool
+	hits atomic.Int64
+}
+
+func (l *lossy) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	return &lossyConn{Conn: conn, l: l}, err
+}
+
+func (l *lossy) DialTimeout(network, address string, _ time.Duration) (net.Conn, error) {
+	return l.Dial(network, address)
+}
+
+type lossyConn struct {
+	net.Conn
+	l    *lossy
+	dead bool
+}
+
+func (c *lossyConn) Write(b []byte) (int, error) {
+	// Bind and Execute in one write is a statement with a mark of ours among its arguments.
+	if bytes.Contains(b, []byte("lost-reply")) && c.l.lose.Load() {
+		c.l.hits.Add(1)
+		c.dead = true
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *lossyConn) Read(b []byte) (int, error) {
+	if !c.dead {
+		return c.Conn.Read(b)
+	}
+	_, _ = c.Conn.Read(b) // the reply: it was done
+	_ = c.Close()
+	return 0, io.EOF
+}
+
+// TestLostReplyIsNotRepeated: a statement whose reply is lost is not sent on another connection. The caller is told
+// that nobody knows, and the job is there once, or leased once.
+func TestLostReplyIsNotRepeated(t *testing.T) {
+	spare := newSchemas(t)
+	connector, err := pq.NewConnector(dsn(t, "", ""))
+	require.NoError(t, err)
+	l := &lossy{}
+	connector.Dialer(l)
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	s := openAt(t, db, pqstore.Options{Schema: spare.take(t)})
+	ctx := context.Background()
+	for range 5 { // statements are prepared, and connections fresh
+		enqueue(t, s, request("job"))
+		ackAll(t, s, take(t, s, 1))
+	}
+
+	l.lose.Store(true)
+	lost := request("job")
+	lost.Payload = []byte("lost")
+	lost.Metadata = map[string]string{"lost-reply": "1"}
+	_, err = s.Enqueue(ctx, []core.EnqueueRequest{lost})
+	require.ErrorIs(t, err, core.ErrUnknown)
+	require.EqualValues(t, 1, l.hits.Load())
+	counts, err := s.Counts(ctx, "q")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, counts[core.StateWaiting])
+
+	for range 9 {
+		enqueue(t, s, request("job"))
+	}
+	_, err = s.Claim(ctx, core.ClaimRequest{Wants: []core.Want{{Queue: "q", Names: []string{"job"}, Limit: 2}},
+		Token: core.NewToken(), Lease: time.Minute, Worker: "lost-reply"})
+	require.ErrorIs(t, err, core.ErrUnknown)
+	require.EqualValues(t, 2, l.hits.Load())
+	counts, err = s.Counts(ctx, "q")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, counts[core.StateActive])
+}
+
+// TestPollOnly: without a DSN nothing listens, and this process's own news wake all the same.
+func TestPollOnly(t *testing.T) {
+	spare := newSchemas(t)
+	s := open(t, spare, pqstore.Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	since := claim(t, s, 1, "job").Wake
+	short, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer stop()
+	_, err := s.AwaitWake(short, []string{"q"}, since)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	woken := make(chan error, 1)
+	go func() {
+		_, err := s.AwaitWake(ctx, []string{"q"}, since)
+		woken <- err
+	}()
+	enqueue(t, s, request("job"))
+	require.NoError(t, <-woken)
+	require.Empty(t, listeners(t, spare))
+	require.Len(t, claim(t, s, 1, "job").Jobs, 1)
+}
+
+// TestSecretsStayHidden: neither errors nor logs nor anything printed shows what a DSN holds.
+func TestSecretsStayHidden(t *testing.T) {
+	spare := newSchemas(t)
+	const secret = "s3cret"
+	for _, bad := range []string{"postgres://me:" + secret + "@host:port/", "postgres://me:" + secret + "@[::1/x", "password=" + secret + " 'x"} {
+		_, err := pqstore.New(spare.db, pqstore.Options{DSN: bad})
+		var invalid *core.InvalidError
+		require.ErrorAs(t, err, &invalid)
+		require.NotContains(t, err.Error(), secret)
+	}
+	var said lockedBuffer
+	opts := pqstore.Options{DSN: "postgres://me:" + secret + "@127.0.0.1:1/x?sslmode=disable&connect_timeout=1", Schema: spare.take(t),
+		Logger: slog.New(slog.NewTextHandler(&said, nil))}
+	s := openAt(t, spare.db, opts)
+	claim(t, s, 1, "job")
+	require.Eventually(t, func() bool { return strings.Contains(said.String(), "wake channel is down") }, 10*time.Second, time.Millisecond)
+	for _, text := range []string{said.String(), fmt.Sprintf("%v %+v %#v", opts, opts, opts), fmt.Sprintf("%v %+v %#v", s, s, s)} {
+		require.NotContains(t, text, secret)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestTransactionsStarveNobody: an application's transactions hold every connection that db allows, and claims, acks
+// and heartbeats go on.
+func TestTransactionsStarveNobody(t *testing.T) {
+	spare := newSchemas(t)
+	db := connect(t, dsn(t, "", ""))
+	var invalid *core.InvalidError
+	db.SetMaxOpenConns(5)
+	_, err := pqstore.New(db, pqstore.Options{})
+	require.ErrorAs(t, err, &invalid)
+	db.SetMaxOpenConns(8)
+	s := openAt(t, db, pqstore.Options{Schema: spare.take(t)})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	enqueue(t, s, request("job"))
+	held := take(t, s, 1)
+	for db.Stats().InUse < 8 {
+		tx, err := db.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		defer func() { _ = tx.Rollback() }()
+	}
+	x, err := s.Extend(ctx, held, time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, core.Extended{}, x)
+	ackAll(t, s, held)
+}
