@@ -17,12 +17,12 @@ func (s *Session) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, e
 		leases[i] = acks[i].Lease
 		results[i].Err = acks[i].Validate(s.limits)
 	}
-	seqs, err := s.seqsOf(ctx, leases)
+	seqs, err := s.guess(ctx, leases)
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range rounds(seqs, func(i int) bool { return results[i].Err == nil }) {
-		if err := s.ackRound(ctx, acks, part, results); err != nil {
+	for _, part := range rounds(leases, seqs, func(i int) bool { return results[i].Err == nil }) {
+		if err := s.ackRound(ctx, acks, leases, part, results); err != nil {
 			if slices.ContainsFunc(results, func(r core.AckResult) bool { return r.State != "" }) {
 				err = s.partly(err)
 			}
@@ -34,11 +34,11 @@ func (s *Session) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, e
 
 // ackRound ends leases of jobs each of which occurs once. What did not end is looked at by a new statement: if
 // that says that the lease is current, somebody held its row, or wrote it just then, and it is tried again.
-func (s *Session) ackRound(ctx context.Context, acks []core.Ack, part round, results []core.AckResult) error {
+func (s *Session) ackRound(ctx context.Context, acks []core.Ack, leases []core.Lease, part round, results []core.AckResult) error {
 	for try := 0; len(part.at) > 0; try++ {
 		seqs, ends := make([]int64, 0, len(part.at)), make([]settlement, 0, len(part.at))
 		for n, i := range part.at {
-			if part.seqs[n] != 0 && core.ValidateToken("Token", acks[i].Lease.Token) == nil {
+			if part.seqs[n] != 0 && sane(acks[i].Lease.ID) && core.ValidateToken("Token", acks[i].Lease.Token) == nil {
 				seqs, ends = append(seqs, part.seqs[n]), append(ends, settlementOf(&acks[i]))
 			}
 		}
@@ -54,13 +54,17 @@ func (s *Session) ackRound(ctx context.Context, acks []core.Ack, part round, res
 			if e, ok := done[part.seqs[n]]; ok {
 				results[i].State = stateName(e.state)
 			} else {
-				missing.at, missing.seqs = append(missing.at, i), append(missing.seqs, part.seqs[n])
+				missing.add(i, part.seqs[n])
 			}
 		}
 		if len(missing.at) == 0 {
 			return nil
 		}
-		held, err := s.answer(ctx, acks, missing, results)
+		right, err := s.resolve(ctx, leases, missing)
+		if err != nil {
+			return err
+		}
+		held, err := s.answer(ctx, acks, right, results)
 		if err != nil {
 			return err
 		}
@@ -95,7 +99,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 func settlementOf(ack *core.Ack) settlement {
-	e := settlement{token: ack.Lease.Token, outcome: ack.Outcome, asked: ack.Outcome}
+	e := settlement{id: ack.Lease.ID, token: ack.Lease.Token, outcome: ack.Outcome, asked: ack.Outcome}
 	switch ack.Outcome {
 	case core.OutcomeComplete:
 		e.state, e.counts, e.result = completed, countsAttempt, ack.Result
@@ -128,21 +132,29 @@ func (s *Session) Complete(ctx context.Context, l core.Lease, result []byte) err
 	if err := ack.Validate(s.limits); err != nil {
 		return err
 	}
-	seqs, err := s.seqsOf(ctx, []core.Lease{l})
+	leases := []core.Lease{l}
+	seqs, err := s.guess(ctx, leases)
 	if err != nil {
 		return err
 	}
-	if seqs[0] != 0 && core.ValidateToken("Token", l.Token) == nil {
-		done, err := s.settle(ctx, seqs, []settlement{settlementOf(&ack)}, nil)
-		if err != nil || len(done) > 0 {
+	part := round{[]int{0}, seqs}
+	for range 2 { // by Ref, then by the id
+		if part.seqs[0] != 0 && sane(l.ID) && core.ValidateToken("Token", l.Token) == nil {
+			done, err := s.settle(ctx, part.seqs, []settlement{settlementOf(&ack)}, nil)
+			if err != nil || len(done) > 0 {
+				return err
+			}
+		}
+		guessed := part.seqs[0]
+		if part, err = s.resolve(ctx, leases, part); err != nil {
 			return err
 		}
-	}
-	if _, found, err := s.find(ctx, l.ID); err != nil || !found {
-		if err == nil {
-			err = core.ErrNotFound
+		if part.seqs[0] == guessed {
+			break
 		}
-		return err
+	}
+	if part.seqs[0] == 0 {
+		return core.ErrNotFound
 	}
 	return core.ErrLeaseLost
 }

@@ -17,8 +17,9 @@ import (
 // stalled before only the first counts; the others are stepped over (Q4).
 //
 // The row without a job says what else there is to know: the moment, when the next delayed job is due, how many
-// jobs match up to one more than the limit, how many of them stalled up to two, and whether more was locked than
-// fits $6 bytes.
+// jobs match up to one more than the limit, how many of them stalled up to two, whether more was locked than
+// fits $6 bytes, and what the marks need: the priorities, the newest number drawn, the oldest transaction that the
+// statement did not see the end of, and the first that began after it.
 const sqlClaim = `with ` + moment + `,
 	next as materialized (
 		select min(d.run_at) as run_at from unnest($3::text[]) n (name) cross join lateral (
@@ -57,9 +58,9 @@ const sqlClaim = `with ` + moment + `,
 			limit $4::bigint + 1) found),
 		(select count(*) from (select from {}.ready where queue = $2::text and stalls > 0 and name = any($3::text[]) limit 2) found),
 		exists (select from p where total > $6::bigint and n > 1), (select array_agg(priority) from lane), (select last_value from {}.numbers),
-		0::bigint, ` + noBody + `, now(), 0, 0, 0, 0, 0::bigint
+		pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint, 0::bigint, ` + noBody + `, now(), 0, 0, 0, 0, 0::bigint
 	union all
-	select null, null, 0, 0, false, null, 0, w.place, ` + bodyColumns + `, ` + standColumns + `
+	select null, null, 0, 0, false, null, 0, 0, 0, w.place, ` + bodyColumns + `, ` + standColumns + `
 	from c w cross join lateral (select * from {}.jobs where seq = w.seq limit 1) j`
 
 const dueMark = `coalesce($12::timestamptz, '-infinity')`
@@ -222,6 +223,7 @@ type picked struct {
 	capped         bool
 	lanes          []int16
 	drawn          int64   // the newest number
+	oldest, future int64   // transactions: see marks.go
 	places         []int64 // of jobs
 }
 
@@ -243,13 +245,14 @@ func (c *claiming) pick(ctx context.Context, want core.Want, names []string, lim
 		var there, stalled int
 		var capped bool
 		var lanes []int16
-		var drawn, place int64
+		var drawn, oldest, future, place int64
 		var rec core.Record
-		if err := r.Scan(append([]any{&now, &next, &there, &stalled, &capped, &lanes, &drawn, &place}, b.columns(&rec)...)...); err != nil {
+		if err := r.Scan(append([]any{&now, &next, &there, &stalled, &capped, &lanes, &drawn, &oldest, &future, &place}, b.columns(&rec)...)...); err != nil {
 			return err
 		}
 		if now != nil {
-			p.now, p.next, p.there, p.stalled, p.capped, p.lanes, p.drawn = *now, next, there, stalled, capped, lanes, drawn
+			p.now, p.next, p.there, p.stalled, p.capped = *now, next, there, stalled, capped
+			p.lanes, p.drawn, p.oldest, p.future = lanes, drawn, oldest, future
 			return nil
 		}
 		c.room -= int64(len(rec.Payload))
@@ -285,7 +288,11 @@ func sortByPlace(jobs []core.Record, places []int64) {
 
 // raise tells the marks what the claim saw: every lane before that of its last job to the end, that one up to the job.
 func (c *claiming) raise(marks view, p *picked) {
-	if !marks.on || p.paused() {
+	if !marks.on {
+		return
+	}
+	c.s.marks.note(marks, point{p.drawn, p.now}, p.future)
+	if p.paused() {
 		return
 	}
 	if p.stalled > 0 {
@@ -312,7 +319,7 @@ func (c *claiming) raise(marks view, p *picked) {
 	if p.next != nil {
 		due = *p.next
 	}
-	c.s.marks.raise(marks, up, due)
+	c.s.marks.raise(marks, up, due, p.oldest)
 }
 
 // poisoned is how many of the jobs stalled before.

@@ -14,14 +14,18 @@ import (
 // sqlInsert inserts jobs, and has each wait or be delayed, by what time it is now. Numbers are drawn in the order of
 // the request and ids are inserted in theirs, which is the same for all: so batches that overlap wait for each
 // other and never in a circle. A transaction that inserts the same id is waited for, for as long as $18 says.
-const sqlInsert = `with ` + moment + `,
+//
+// The transaction has its own number before it takes the time, and the time before it draws numbers: marks count on it.
+const sqlInsert = `with t as materialized (
+		select case when pg_current_xact_id() is not null then coalesce($1::timestamptz, clock_timestamp()) end as now),
 	input as materialized (
 		select nextval({numbers}) as seq, u.*, ` + greatestRunAt + ` as due
 		from unnest((select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::bytea[]),
 			(select $7::text[]), (select $8::integer[]), (select $9::integer[]), (select $10::bigint[]), (select $11::text[]),
 			(select $12::text[]), (select $13::text[]), (select $14::bigint[]), (select $15::timestamptz[]))
 			as u (id, name, queue, priority, payload, metadata, max_attempts, max_stalls, timeout, backoff, keep, trace, delay, run_at)
-		where $18::text is null or (select set_config('lock_timeout', $18::text, true)) is not null),
+		where (select now from t) is not null
+			and ($18::text is null or (select set_config('lock_timeout', $18::text, true)) is not null)),
 	ins as (
 		insert into {}.jobs (seq, enqueued_at, run_at, timeout, max_attempts, max_stalls, priority, id, queue, name, backoff,
 			payload, metadata, keep, trace)

@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -13,8 +14,9 @@ const (
 	// the others would run out meanwhile (Q21).
 	sqlExtend = `with ` + moment + `,
 		h as materialized (
-			select seq from {}.leases
+			select seq from {}.leases l
 			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
+				and ` + hasID + `($5::text[])[array_position($2::bigint[], seq)]
 			order by seq for update skip locked),
 		u as (
 			update {}.leases set suspect_at = null, until = greatest(until,
@@ -31,7 +33,7 @@ func (s *Session) Extend(ctx context.Context, leases []core.Lease, d time.Durati
 	if d < 0 {
 		return out, &core.InvalidError{Field: "d", Reason: "must not be negative"}
 	}
-	seqs, err := s.seqsOf(ctx, leases)
+	seqs, err := s.guess(ctx, leases)
 	if err != nil {
 		return out, err
 	}
@@ -41,7 +43,7 @@ func (s *Session) Extend(ctx context.Context, leases []core.Lease, d time.Durati
 			out.Lost = append(out.Lost, l) // nobody's
 		}
 	}
-	for _, part := range rounds(seqs, valid) {
+	for _, part := range rounds(leases, seqs, valid) {
 		if err := s.extend(ctx, leases, part, d, &out); err != nil {
 			return core.Extended{}, err
 		}
@@ -50,40 +52,55 @@ func (s *Session) Extend(ctx context.Context, leases []core.Lease, d time.Durati
 }
 
 func (s *Session) extend(ctx context.Context, leases []core.Lease, part round, d time.Duration, out *core.Extended) error {
+	missing, err := s.extendRound(ctx, leases, part, d, out)
+	if err != nil || len(missing.at) == 0 {
+		return err
+	}
+	right, err := s.resolve(ctx, leases, missing)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(right.seqs, missing.seqs) {
+		if right, err = s.extendRound(ctx, leases, right, d, out); err != nil {
+			return err
+		}
+	}
+	held, err := s.held(ctx, right.seqs)
+	if err != nil {
+		return err
+	}
+	for n, i := range right.at {
+		if held[right.seqs[n]] == leases[i].Token {
+			out.Busy = append(out.Busy, leases[i])
+		} else {
+			out.Lost = append(out.Lost, leases[i])
+		}
+	}
+	return nil
+}
+
+// extendRound extends leases of jobs each of which occurs once, and returns those that it did not.
+func (s *Session) extendRound(ctx context.Context, leases []core.Lease, part round, d time.Duration, out *core.Extended) (missing round, err error) {
 	extended := make(map[int64]bool, len(part.at)) // seq -> cancel requested
-	err := sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
+	err = sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
 		var seq int64
 		var cancel bool
 		err := r.Scan(&seq, &cancel)
 		extended[seq] = cancel
 		return err
-	}, sqlExtend, s.now, part.seqs, tokensAt(leases, part.at), int64(d/time.Microsecond))
+	}, sqlExtend, s.now, part.seqs, tokensAt(leases, part.at), int64(d/time.Microsecond), idsAt(leases, part.at))
 	if err != nil {
-		return err
-	}
-	var missing []int64
-	for _, seq := range part.seqs {
-		if _, ok := extended[seq]; !ok && seq != 0 {
-			missing = append(missing, seq)
-		}
-	}
-	held, err := s.held(ctx, missing)
-	if err != nil {
-		return err
+		return missing, err
 	}
 	for n, i := range part.at {
-		cancel, ok := extended[part.seqs[n]]
-		switch {
-		case ok && cancel:
+		switch cancel, ok := extended[part.seqs[n]]; {
+		case !ok:
+			missing.add(i, part.seqs[n])
+		case cancel:
 			out.CancelRequested = append(out.CancelRequested, leases[i])
-		case ok:
-		case held[part.seqs[n]] == leases[i].Token:
-			out.Busy = append(out.Busy, leases[i])
-		default:
-			out.Lost = append(out.Lost, leases[i])
 		}
 	}
-	return nil
+	return missing, nil
 }
 
 // held returns the tokens under which jobs are leased, as a new statement sees them.
@@ -108,4 +125,15 @@ func tokensAt(leases []core.Lease, at []int) []string {
 		tokens[n] = leases[i].Token
 	}
 	return tokens
+}
+
+// idsAt are the ids as they can be compared: what can't be stored is nobody's.
+func idsAt(leases []core.Lease, at []int) []string {
+	ids := make([]string, len(at))
+	for n, i := range at {
+		if sane(leases[i].ID) {
+			ids[n] = leases[i].ID
+		}
+	}
+	return ids
 }

@@ -78,52 +78,64 @@ func (s *Session) holders(ctx context.Context, ids []string) (map[string]holder,
 	return found, err
 }
 
-// seqsOf finds the jobs that leases are of; 0: there is none. A Ref saves the look-up by id only where the job that
-// it names has that id: where they disagree, the id counts (Q5).
-func (s *Session) seqsOf(ctx context.Context, leases []core.Lease) ([]int64, error) {
-	guess := make([]int64, len(leases))
-	for i, l := range leases {
-		if guess[i] = l.Ref; l.Ref == 0 {
-			guess[i], _ = seqOf(l.ID)
-		}
-	}
-	names, err := s.idsOf(ctx, guess)
-	if err != nil {
-		return nil, err
-	}
+// guess finds the jobs that leases are of, without asking the database where Ref or an id of the store's own says it:
+// statements check the id, and what they don't find is for resolve. 0: there is none.
+func (s *Session) guess(ctx context.Context, leases []core.Lease) ([]int64, error) {
 	seqs := make([]int64, len(leases))
-	var own []int64
-	var ids []string
+	var ask []string
 	for i, l := range leases {
-		if names[guess[i]] == l.ID {
-			seqs[i] = guess[i]
-		} else if n, ok := seqOf(l.ID); ok {
-			own = append(own, n)
-		} else if sane(l.ID) {
-			ids = append(ids, l.ID)
+		n, own := seqOf(l.ID)
+		if seqs[i] = l.Ref; l.Ref == 0 {
+			seqs[i] = n
+		}
+		if seqs[i] == 0 && !own && sane(l.ID) {
+			ask = append(ask, l.ID)
 		}
 	}
-	if len(own)+len(ids) == 0 {
+	if len(ask) == 0 {
 		return seqs, nil
 	}
-	if names, err = s.idsOf(ctx, own); err != nil {
-		return nil, err
-	}
-	held, err := s.holders(ctx, ids)
+	held, err := s.holders(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
 	for i, l := range leases {
-		if seqs[i] != 0 {
-			continue
-		}
-		if n, ok := seqOf(l.ID); ok && names[n] == l.ID {
-			seqs[i] = n
-		} else if !ok {
+		if seqs[i] == 0 {
 			seqs[i] = held[l.ID].seq
 		}
 	}
 	return seqs, nil
+}
+
+// resolve finds the jobs of a round by their ids alone, whatever Ref says (Q5). 0: there is none.
+func (s *Session) resolve(ctx context.Context, leases []core.Lease, part round) (round, error) {
+	right := round{part.at, make([]int64, len(part.at))}
+	var own []int64
+	var ids []string
+	for _, i := range part.at {
+		if n, ok := seqOf(leases[i].ID); ok {
+			own = append(own, n)
+		} else if sane(leases[i].ID) {
+			ids = append(ids, leases[i].ID)
+		}
+	}
+	names, err := s.idsOf(ctx, own)
+	if err != nil {
+		return right, err
+	}
+	held, err := s.holders(ctx, ids)
+	if err != nil {
+		return right, err
+	}
+	for n, i := range part.at {
+		id := leases[i].ID
+		if seq, ok := seqOf(id); !ok {
+			right.seqs[n] = held[id].seq
+		} else if names[seq] == id {
+			right.seqs[n] = seq
+		}
+	}
+	return right, nil
 }
 
 // idsOf returns the ids of the jobs that there are.
@@ -144,29 +156,33 @@ func (s *Session) idsOf(ctx context.Context, seqs []int64) (map[int64]string, er
 	return names, err
 }
 
-// round is a part of a batch in which each job occurs once at most: positions in the batch, and what goes with them.
+// round is a part of a batch in which each job occurs once at most: positions in the batch, and their jobs.
 type round struct {
 	at   []int
 	seqs []int64
 }
 
-// rounds splits a batch so that repeats of a job come one after the other, as if in calls of their own.
-func rounds(seqs []int64, use func(i int) bool) []round {
+func (r *round) add(at int, seq int64) { r.at, r.seqs = append(r.at, at), append(r.seqs, seq) }
+
+// rounds splits a batch so that repeats of a job come one after the other, as if in calls of their own: by its id, and
+// by the number that a wrong Ref may have in common with another.
+func rounds(leases []core.Lease, seqs []int64, use func(i int) bool) []round {
 	var list []round
-	count := make(map[int64]int, len(seqs))
+	byID, bySeq := make(map[string]int, len(seqs)), make(map[int64]int, len(seqs))
 	for i, seq := range seqs {
 		if !use(i) {
 			continue
 		}
-		n := count[seq]
+		id := leases[i].ID
+		n := max(byID[id], bySeq[seq])
+		byID[id] = n + 1
 		if seq != 0 {
-			count[seq]++
+			bySeq[seq] = n + 1
 		}
-		if n == len(list) {
+		for len(list) <= n {
 			list = append(list, round{})
 		}
-		list[n].at = append(list[n].at, i)
-		list[n].seqs = append(list[n].seqs, seq)
+		list[n].add(i, seq)
 	}
 	return list
 }

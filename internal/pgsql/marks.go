@@ -11,18 +11,20 @@ import (
 // index until a vacuum may remove it, and while some transaction stays open none may. Without marks each claim walks
 // over all of it.
 //
-// A claim raises its marks to behind what it took, and where it found nothing, to the newest number drawn. What it
-// could not see yet, since it was committed later, has to lower them: so whoever makes jobs waiting or delayed tells
-// the smallest place and time of them, everywhere (News). News that come while a claim runs keep it from raising
+// A claim raises its marks to behind what it took, and where it found nothing, to the newest number drawn; but never
+// beyond the horizon, behind which others may still commit (horizon.go). What comes back to an old place, or is
+// committed after the horizon passed it, has to lower them: so whoever makes jobs waiting or delayed tells the
+// smallest place and time of them, everywhere (News). News that come while a claim runs keep it from raising
 // a mark beyond them. Only with a channel that works are there marks; and every few seconds one claim looks without (sqlSweep),
 // for what nobody told of: jobs that a claim had locked and did not take.
 //
 // Marks are safe for concurrent use. A nil *Marks has none.
 type Marks struct {
-	mu    sync.Mutex
-	on    bool
-	sets  map[setKey]*markSet
-	epoch uint64
+	mu      sync.Mutex
+	on      bool
+	sets    map[setKey]*markSet
+	epoch   uint64
+	horizon horizon
 }
 
 type setKey struct {
@@ -93,16 +95,20 @@ func (m *Marks) reset(on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.on = on
+	m.forget()
+}
+
+func (m *Marks) forget() {
 	m.epoch++
 	m.sets = make(map[setKey]*markSet)
+	m.horizon = horizon{}
 }
 
 // Forget lets claims see everything once: something happened of which nobody knows what.
 func (m *Marks) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.epoch++
-	m.sets = make(map[setKey]*markSet)
+	m.forget()
 }
 
 // Lower lets claims see what is new.
@@ -141,6 +147,8 @@ type view struct {
 	places     []int64
 	due        any // time or nil
 	sweep      bool
+	before     point // of what was seen when the claim was sent
+	sent       time.Time
 }
 
 // look returns what a claim may skip now.
@@ -155,6 +163,7 @@ func (m *Marks) look(queue string, names []string) view {
 		return v
 	}
 	v.key, v.on, v.epoch = setKey{queue, hashOf(names)}, true, m.epoch
+	v.before, v.sent = m.horizon.seen, time.Now()
 	set := m.sets[v.key]
 	if set == nil {
 		if len(m.sets) >= maxSets {
@@ -184,16 +193,30 @@ func (v view) bare() view {
 	return v
 }
 
-// raise notes up to where a claim with this view has seen everything, but for what was news since.
-func (m *Marks) raise(v view, lanes map[int16]int64, due time.Time) {
-	if m == nil || !v.on {
-		return
+// note takes down what a claim with this view learned of the horizon.
+func (m *Marks) note(v view, got point, future int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sets[v.key] != nil { // else all was forgotten since
+		m.horizon.note(v.before, v.sent, got, future)
 	}
+}
+
+// raise notes up to where a claim with this view has seen everything, but for what was news since. oldest is the
+// oldest transaction whose end the claim did not see.
+func (m *Marks) raise(v view, lanes map[int16]int64, due time.Time, oldest int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	set := m.sets[v.key]
 	if set == nil || set.lost > v.epoch {
 		return
+	}
+	sure := m.horizon.reached(oldest)
+	if sure.number == 0 {
+		return
+	}
+	if due.After(sure.now) {
+		due = sure.now // what is not committed yet is due later
 	}
 	since := News{Due: due}
 	for i := len(set.news) - 1; i >= 0 && set.news[i].epoch > v.epoch; i-- {
@@ -201,6 +224,7 @@ func (m *Marks) raise(v view, lanes map[int16]int64, due time.Time) {
 	}
 	due = since.Due
 	for lane, place := range lanes {
+		place = min(place, sure.number+1)
 		if since.Place != 0 {
 			place = min(place, since.Place)
 		}

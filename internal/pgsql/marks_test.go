@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,19 +19,23 @@ func places(v view) map[int16]int64 {
 	return m
 }
 
+// claimed is what a claim does with the marks: it learns of the horizon and raises what it saw the end of.
+func claimed(m *Marks, v view, lanes map[int16]int64, due time.Time) {
+	m.note(v, point{1000, noon.Add(24 * time.Hour)}, 7)
+	m.raise(v, lanes, due, 7)
+}
+
 func TestMarks(t *testing.T) {
 	names := []string{"a", "b"}
 	var m Marks
-	v := m.look("q", names)
-	m.raise(v, map[int16]int64{0: 10}, noon)
-	require.False(t, m.look("q", names).skips(), "without a channel there are no marks")
+	require.False(t, m.look("q", names).on, "without a channel there are no marks")
 
 	m.Start()
-	m.raise(v, map[int16]int64{0: 10}, noon)
-	require.False(t, m.look("q", names).skips(), "a claim from before")
-	v = m.look("q", names)
+	claimed(&m, m.look("q", names), map[int16]int64{0: 5}, noon)
+	v := m.look("q", names)
+	require.False(t, v.skips(), "the first claim knows no horizon")
 	require.Nil(t, v.due)
-	m.raise(v, map[int16]int64{0: 10, 5: 20}, noon)
+	claimed(&m, v, map[int16]int64{0: 10, 5: 20}, noon)
 	v = m.look("q", []string{"b", "a"})
 	require.Equal(t, map[int16]int64{0: 10, 5: 20}, places(v))
 	require.Equal(t, noon, v.due)
@@ -45,32 +50,61 @@ func TestMarks(t *testing.T) {
 
 	v = m.look("q", names)
 	m.Lower(News{Queue: "q", Place: 30, Due: noon.Add(time.Minute)})
-	m.raise(v, map[int16]int64{0: 25, 5: 50}, noon.Add(time.Hour))
+	claimed(&m, v, map[int16]int64{0: 25, 5: 50}, noon.Add(time.Hour))
 	v = m.look("q", names)
 	require.Equal(t, map[int16]int64{0: 25, 5: 30}, places(v), "not beyond the news that came meanwhile")
 	require.Equal(t, noon.Add(time.Minute), v.due)
-	m.raise(v, map[int16]int64{0: 1}, noon)
+	claimed(&m, v, map[int16]int64{0: 1}, noon)
 	require.Equal(t, map[int16]int64{0: 25, 5: 30}, places(m.look("q", names)), "never down")
 
 	v = m.look("q", names)
 	for range 2 * maxNews {
 		m.Lower(News{Queue: "q", Place: 1000})
 	}
-	m.raise(v, map[int16]int64{0: 500}, noon)
+	claimed(&m, v, map[int16]int64{0: 500}, noon)
 	require.Equal(t, map[int16]int64{0: 25, 5: 30}, places(m.look("q", names)), "more news than are remembered")
 
 	m.drop(m.look("q", names))
 	require.False(t, m.look("q", names).skips())
-	m.raise(m.look("q", names), map[int16]int64{0: 40}, noon)
+	claimed(&m, m.look("q", names), map[int16]int64{0: 40}, noon)
 	v = m.look("q", names)
 	require.True(t, v.skips())
 	require.False(t, v.bare().skips())
 	m.Forget()
-	m.raise(v, map[int16]int64{0: 99}, noon)
-	require.False(t, m.look("q", names).skips())
+	claimed(&m, v, map[int16]int64{0: 99}, noon)
+	claimed(&m, m.look("q", names), map[int16]int64{0: 99}, noon)
+	require.False(t, m.look("q", names).skips(), "a claim from before, and one that knows no horizon")
 	m.Stop()
-	m.raise(m.look("q", names), map[int16]int64{0: 99}, noon)
-	require.False(t, m.look("q", names).skips())
+	require.False(t, m.look("q", names).on)
+}
+
+// TestHorizon: a claim raises marks no further than what was drawn before the last claim whose future began before the
+// oldest transaction that it did not see the end of.
+func TestHorizon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := func(n int64) point { return point{n, noon.Add(time.Duration(n) * time.Second)} }
+		var h horizon
+		h.note(h.seen, time.Now(), at(10), 100)
+		require.Zero(t, h.reached(200), "nothing was known when the first claim was sent")
+		h.note(at(10), time.Now(), at(20), 110)
+		require.Zero(t, h.reached(109), "a transaction from before is open")
+		require.Equal(t, at(10), h.reached(110))
+		h.note(at(20), time.Now(), at(30), 120)
+		require.Equal(t, at(10), h.reached(119))
+		require.Equal(t, at(20), h.reached(500))
+		require.Zero(t, h.reached(119), "an answer that comes late")
+		h.note(at(15), time.Now(), at(25), 115)
+		require.Equal(t, at(30), h.seen, "and one that comes late to be noted")
+		require.Equal(t, at(20), h.reached(120))
+
+		time.Sleep(settleAfter)
+		h.note(at(30), time.Now(), at(40), 130)
+		require.Equal(t, at(20), h.reached(1), "a transaction that writes for long stops nobody")
+		for n := range int64(2 * maxFences) {
+			h.note(at(40), time.Now(), at(50), 200+n)
+		}
+		require.LessOrEqual(t, len(h.fences), maxFences)
+	})
 }
 
 func TestMergeNews(t *testing.T) {

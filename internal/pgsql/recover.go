@@ -63,7 +63,7 @@ func (s *Session) RecoverStalled(ctx context.Context, req core.RecoverRequest) (
 			rec.ID = *id
 		}
 		seqs, jobs = append(seqs, seq), append(jobs, rec)
-		ends = append(ends, stall(tokenOf(token), stalls+1, stallLimit(maxStalls, req.MaxStalls)))
+		ends = append(ends, stall(core.Lease{ID: rec.ID, Token: tokenOf(token)}, stalls+1, stallLimit(maxStalls, req.MaxStalls)))
 		return nil
 	}, sqlEnded, s.now, confirm, limit)
 	if err != nil || len(seqs) == 0 {
@@ -98,8 +98,8 @@ func stallLimit(own int64, request int) int64 {
 }
 
 // stall is how a lease ends that is taken back: the n-th.
-func stall(token string, n, limit int64) settlement {
-	e := settlement{token: token, outcome: core.OutcomeStalled, counts: countsStall, yields: true}
+func stall(of core.Lease, n, limit int64) settlement {
+	e := settlement{id: of.ID, token: of.Token, outcome: core.OutcomeStalled, counts: countsStall, yields: true}
 	if n > limit {
 		e.state = failed
 		e.failure = &core.Failure{

@@ -12,14 +12,19 @@ import (
 
 // What ends leases, by position: the arrays are parallel to $2, and no job occurs twice. Rows are locked in the order
 // of seq first, so that two statements never wait in a circle; rows that somebody holds are left out, and so are
-// leases that are not current: what is not returned is asked for anew (answers.go).
+// leases that are not current: what is not returned is asked for anew (answers.go). So are those of a
+// job that has another id than the last parameter says.
 //
 // sqlComplete is for the one outcome that matters for speed; sqlSettle does all of them.
 const (
 	sqlHold = `h as materialized (
-			select seq from {}.leases
+			select seq from {}.leases l
 			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
+				and ` + hasID + `($5::text[])[array_position($2::bigint[], seq)]
 			order by seq for update skip locked)`
+
+	// A subselect, not a join: it looks up job by job however large the tables are said to be.
+	hasID = `(select coalesce(j.id, '#' || j.seq) from {}.jobs j where j.seq = l.seq) = `
 
 	sqlComplete = `with ` + moment + `,
 		` + sqlHold + `,
@@ -39,8 +44,9 @@ const (
 	// pending. state 0: back to its place. $12: only leases that ended, and were suspect for so long: a sweep's.
 	sqlSettle = `with ` + moment + `,
 		h as materialized (
-			select seq from {}.leases
+			select seq from {}.leases l
 			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
+				and ` + hasID + `($13::text[])[array_position($2::bigint[], seq)]
 				and ($12::bigint is null or until <= ` + since + ` and suspect_at <= ` + since + `
 					- ($12::bigint / 1000000) * interval '1 second' - ($12::bigint % 1000000) * interval '1 microsecond')
 			order by seq for update skip locked),
@@ -107,7 +113,7 @@ const back = 0
 
 // settlement is how one lease is to end.
 type settlement struct {
-	token          string
+	id, token      string
 	state          int16
 	outcome, asked core.Outcome
 	result         []byte
@@ -168,10 +174,10 @@ func (s *Session) settle(ctx context.Context, seqs []int64, ends []settlement, s
 // settling chooses the statement.
 func (s *Session) settling(seqs []int64, ends []settlement, suspect any) (text string, args []any, err error) {
 	n := len(ends)
-	tokens, results := make([]string, n), make([][]byte, n)
+	ids, tokens, results := make([]string, n), make([]string, n), make([][]byte, n)
 	plain := suspect == nil
 	for i := range ends {
-		tokens[i], results[i] = ends[i].token, ends[i].result
+		ids[i], tokens[i], results[i] = ends[i].id, ends[i].token, ends[i].result
 		plain = plain && ends[i].outcome == core.OutcomeComplete
 	}
 	if plain {
@@ -179,7 +185,7 @@ func (s *Session) settling(seqs []int64, ends []settlement, suspect any) (text s
 		if s.tx {
 			text = sqlCompleteTx
 		}
-		return text, []any{s.now, seqs, tokens, results}, nil
+		return text, []any{s.now, seqs, tokens, results, ids}, nil
 	}
 	states, outcomes, asked := make([]int16, n), make([]string, n), make([]string, n)
 	failures, delays, counts, yields := make([]string, n), make([]int64, n), make([]string, n), make([]bool, n)
@@ -199,5 +205,5 @@ func (s *Session) settling(seqs []int64, ends []settlement, suspect any) (text s
 	if s.tx {
 		text = sqlSettleTx
 	}
-	return text, []any{s.now, seqs, tokens, states, outcomes, asked, results, failures, delays, counts, yields, suspect}, nil
+	return text, []any{s.now, seqs, tokens, states, outcomes, asked, results, failures, delays, counts, yields, suspect, ids}, nil
 }
