@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stintmq/stint/core"
 )
@@ -47,6 +48,26 @@ func txMutants() []mutant {
 			h.begin = func() (core.TxView, func() error, func() error) {
 				view, _, rollback := begin()
 				return view, rollback, rollback
+			}
+		}),
+		broken("claims while a transaction is open hide what it enqueues from the next", func(h *hooked) {
+			var open, hidden atomic.Bool
+			begin, claim := h.begin, h.claim
+			h.begin = func() (core.TxView, func() error, func() error) {
+				view, commit, rollback := begin()
+				open.Store(true)
+				end := func(how func() error) func() error {
+					return func() error { open.Store(false); return how() }
+				}
+				return view, end(commit), end(rollback)
+			}
+			h.claim = func(ctx context.Context, r core.ClaimRequest) (core.Claimed, error) {
+				if open.Load() {
+					hidden.Store(true)
+				} else if hidden.CompareAndSwap(true, false) {
+					return core.Claimed{}, nil
+				}
+				return claim(ctx, r)
 			}
 		}),
 		broken("enqueue visible before the commit", func(h *hooked) {

@@ -90,6 +90,7 @@ func topics() []topic {
 		{"ended", endedCases()},
 		{"closed", closedCases()},
 		{"tx", txCases()},
+		{"committed", committedCases()},
 		{"lacking", lackingCases()},
 		{"concurrent", concurrentCases()},
 		{"model", modelCases()},
