@@ -1,8 +1,9 @@
 // Bench measures stint beside its peers: the same jobs, the same machine, the same run.
 //
 //	cd bench && go run . [-n jobs] [-rounds n] [-only names] [-dir folder] [-cpuprofile folder]
+//	cd bench && go run . -db postgres [-phases names] [-pinned | -big] ...
 //
-// Every contender runs in a process of its own, in rounds that alternate, so that a neighbour's load meets all
+// The first is SQLite and memory, the second Postgres, on a throw-away server made of the machine's binaries. Every contender runs in a process of its own, in rounds that alternate, so that a neighbour's load meets all
 // of them. It prints one table of medians. docs/benchmarks.md says how to read it.
 package main
 
@@ -18,9 +19,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/stintmq/stint/bench/postgres"
 )
 
 type config struct {
+	db       string
+	postgres postgres.Config // what only Postgres knows of
 	jobs     int
 	rounds   int
 	only     string
@@ -31,6 +37,15 @@ type config struct {
 
 func main() {
 	var cfg config
+	flag.StringVar(&cfg.db, "db", "sqlite", "sqlite (and memory), or postgres")
+	flag.StringVar(&cfg.postgres.Phases, "phases", "", "postgres: phases whose names contain one of these, separated by commas: insert, drain, steady, pickup, transaction")
+	flag.BoolVar(&cfg.postgres.Pinned, "pinned", false, "postgres: measure under a transaction that stays open, instead of the phases")
+	flag.DurationVar(&cfg.postgres.PinnedFor, "pinned-for", time.Minute, "postgres: for how long")
+	flag.BoolVar(&cfg.postgres.Big, "big", false, "postgres: measure beside 1,000,000 delayed and many finished jobs, instead of the phases")
+	flag.IntVar(&cfg.postgres.Finished, "finished", 10_000_000, "postgres: how many finished ones")
+	flag.BoolVar(&cfg.postgres.Statements, "statements", false, "postgres: print the statements of each drain (pg_stat_statements)")
+	flag.StringVar(&cfg.postgres.Graphile, "graphile", "", "postgres: a folder in which npm installed graphile-worker, to measure that, too")
+	flag.StringVar(&cfg.postgres.Settings, "settings", "", "postgres: further settings of the server, name=value, separated by commas")
 	flag.IntVar(&cfg.jobs, "n", 60000, "jobs to drain; slow contenders get a fraction, see the table")
 	flag.IntVar(&cfg.rounds, "rounds", 3, "rounds")
 	flag.StringVar(&cfg.only, "only", "", "contenders whose names contain one of these, separated by commas")
@@ -41,13 +56,33 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	run := parent
-	if cfg.child != "" {
+	switch {
+	case cfg.db == "postgres" && cfg.child != "":
+		run = func(ctx context.Context, _ config) error { return postgres.Child(ctx, os.Stdin, os.Stdout) }
+	case cfg.db == "postgres":
+		run = onPostgres
+	case cfg.db != "sqlite":
+		run = func(context.Context, config) error { return fmt.Errorf("-db is sqlite or postgres, not %q", cfg.db) }
+	case cfg.child != "":
 		run = child
 	}
 	if err := run(ctx, cfg); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// onPostgres measures there. Its contenders have processes of their own, too.
+func onPostgres(ctx context.Context, cfg config) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := cfg.postgres
+	c.Jobs, c.Rounds, c.Only, c.Profiles = cfg.jobs, cfg.rounds, cfg.only, cfg.profiles
+	return postgres.Run(ctx, c, func(ctx context.Context) *exec.Cmd {
+		return exec.CommandContext(ctx, self, "-db", "postgres", "-child", "yes")
+	})
 }
 
 // parent runs the rounds and prints the table.
