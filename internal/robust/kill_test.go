@@ -1,0 +1,42 @@
+package robust_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestWorkersKilled: worker processes are killed at random, with kill -9, and others take their place.
+func TestWorkersKilled(t *testing.T) {
+	eachDriver(t, func(t *testing.T, d driver) {
+		e := sharedEnv(t, d)
+		s := e.open(e.at)
+		rounds, jobs := size(4, 20), size(3000, 20_000)
+		enqueue(t, s, requests(t, "q", 0, jobs))
+		next := 0
+		another := func() *process {
+			next++
+			return e.start(e.worker(fmt.Sprintf("worker-%d", next)))
+		}
+		crew := []*process{another(), another(), another()}
+		for range rounds {
+			// Somewhere on the way, never at the end.
+			mark := e.begun() + 1 + rand.N(jobs*2/3/rounds)
+			e.soon("work goes on", time.Minute, func() bool { return e.begun() >= mark })
+			pause(rand.N(5 * time.Millisecond))
+			i := rand.N(len(crew))
+			crew[i].kill()
+			crew[i] = another()
+		}
+		e.finish(jobs, time.Minute)
+		for _, p := range crew {
+			p.stop()
+		}
+		c := e.verify(s, jobs)
+		t.Logf("%d kills: %+v", rounds, c)
+		if c.Stalls == 0 {
+			t.Error("no kill hit a run: the test proves nothing")
+		}
+	})
+}
