@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
+	pgxstore "github.com/stintmq/stint/drivers/pgx"
 )
 
 // BenchmarkClaimAck is a claim and its ack, jobs of 20 bytes, from so many goroutines at once.
@@ -94,7 +95,7 @@ func BenchmarkPickup(b *testing.B) {
 			worker, spare := fresh(b)
 			producer := worker
 			if other {
-				producer = openAt(b, spare.pool, worker.Options())
+				producer = openAt(b, spare.pool, pgxstore.Options{Schema: worker.Schema()})
 			}
 			ready, done := make(chan struct{}), make(chan struct{})
 			go func() {

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stintmq/stint/internal/pgsql"
+	"github.com/stintmq/stint/internal/pgstore"
 )
 
 // CheckInvariants looks at a schema's tables.
@@ -14,7 +15,4 @@ func CheckInvariants(ctx context.Context, pool *pgxpool.Pool, schema string) err
 }
 
 // Schema is the name of the store's schema.
-func (s *Store) Schema() string { return s.opts.Schema }
-
-// Options are those that the store was made with, defaults filled in.
-func (s *Store) Options() Options { return s.opts }
+func (s *Store) Schema() string { return pgstore.SchemaOf(s.store) }

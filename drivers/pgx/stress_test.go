@@ -17,7 +17,7 @@ import (
 // of rows. Nothing deadlocks, nothing fails, and every job is in one place in the end.
 func TestEverythingAtOnce(t *testing.T) {
 	first, spare := fresh(t)
-	stores := []*pgxstore.Store{first, openAt(t, spare.pool, first.Options())}
+	stores := []*pgxstore.Store{first, openAt(t, spare.pool, pgxstore.Options{Schema: first.Schema()})}
 	ctx := context.Background()
 	var reqs []core.EnqueueRequest
 	for i := range 300 {

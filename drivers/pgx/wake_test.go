@@ -32,7 +32,7 @@ func listeners(t testing.TB, spare *schemas) []int {
 // wakes come through (Q16).
 func TestChannelHeals(t *testing.T) {
 	worker, spare := fresh(t)
-	producer := openAt(t, spare.pool, worker.Options())
+	producer := openAt(t, spare.pool, pgxstore.Options{Schema: worker.Schema()})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	since := claim(t, worker, 1, "job").Wake
@@ -64,7 +64,7 @@ func TestCloseTells(t *testing.T) {
 	wake, err := worker.AwaitWake(ctx, []string{"q"}, claim(t, worker, 1, "job").Wake)
 	require.NoError(t, err)
 	for range 5 {
-		producer, err := pgxstore.New(spare.pool, worker.Options())
+		producer, err := pgxstore.New(spare.pool, pgxstore.Options{Schema: worker.Schema()})
 		require.NoError(t, err)
 		enqueue(t, producer, request("job"))
 		enqueue(t, producer, request("job")) // within the gap

@@ -1,4 +1,4 @@
-package pgxstore
+package pgstore
 
 import (
 	"context"
@@ -7,25 +7,6 @@ import (
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgsql"
 )
-
-// hot runs what claims, keeps and ends leases, on the store's own connections.
-func hot[T any](ctx context.Context, s *Store, do func(context.Context, *session) (T, error)) (T, error) {
-	return value(func(do op) error { return s.plain(ctx, s.own, true, do) }, do)
-}
-
-// value runs an operation that answers with something.
-func value[T any](run func(op) error, do func(context.Context, *session) (T, error)) (T, error) {
-	var out T
-	err := run(func(ctx context.Context, sn *session) (err error) {
-		out, err = do(ctx, sn)
-		return err
-	})
-	if err != nil {
-		var zero T
-		return zero, err
-	}
-	return out, nil
-}
 
 // Enqueue implements core.Enqueuer: all items that are not refused or, with an error, none. When it returns, other
 // processes have been told, unless they were less than 5 ms ago: then they are when these are over.
@@ -37,9 +18,9 @@ func (s *Store) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 	if queues := queuesOf(reqs); s.teller.Due(queues...) {
 		notify = pgsql.Notify{Channel: s.channel, Origin: s.origin}
 	}
-	run := func(do op) error { return s.plain(ctx, s.pool, true, do) }
+	run := func(do op) error { return s.plain(ctx, Shared, true, do) }
 	if pgsql.Parts(reqs) > 1 {
-		run = func(do op) error { return s.atomic(ctx, s.pool, do) }
+		run = func(do op) error { return s.atomic(ctx, do) }
 	}
 	res, err := value(run, func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
 		return sn.Enqueue(ctx, reqs, notify)
@@ -47,7 +28,7 @@ func (s *Store) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 	if !pgsql.Contended(err) {
 		return res, err
 	}
-	return value(func(do op) error { return s.atomic(ctx, s.pool, do) },
+	return value(func(do op) error { return s.atomic(ctx, do) },
 		func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
 			return sn.EnqueueApart(ctx, reqs, notify)
 		})
@@ -56,7 +37,7 @@ func (s *Store) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 // ensureLanes makes the lanes that reqs are the first to use.
 func (s *Store) ensureLanes(ctx context.Context, reqs []core.EnqueueRequest) error {
 	return s.lanes.Ensure(ctx, reqs, func(ctx context.Context, do func(context.Context, *session) error) error {
-		return s.plain(ctx, s.own, false, do)
+		return s.plain(ctx, Own, false, do)
 	})
 }
 
@@ -75,6 +56,9 @@ func queuesOf(reqs []core.EnqueueRequest) []string {
 // Claim implements core.Store.
 func (s *Store) Claim(ctx context.Context, req core.ClaimRequest) (core.Claimed, error) {
 	if err := s.listen(); err != nil {
+		return core.Claimed{}, err
+	}
+	if err := s.settle(ctx); err != nil {
 		return core.Claimed{}, err
 	}
 	wake := s.hub.Token() // before the pick: news that came later wakes whoever waits with this token
@@ -110,10 +94,18 @@ func (s *Store) RecoverStalled(ctx context.Context, req core.RecoverRequest) ([]
 }
 
 // AwaitWake implements core.Store (Q15). The first call, of this or of Claim, opens the connection that listens;
-// while that is down, only this process's own news wake.
+// while that is down, or nobody listens, only this process's own news wake.
 func (s *Store) AwaitWake(ctx context.Context, queues []string, since core.WakeToken) (core.Wake, error) {
 	if err := s.listen(); err != nil {
 		return core.Wake{}, err
 	}
 	return s.hub.Await(ctx, queues, since)
+}
+
+func (s *Store) settle(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	return pgsql.Fault(ctx, s.backend.Settle(ctx), false)
 }

@@ -1,19 +1,14 @@
-package pgxstore
+package pgstore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgsql"
+	"github.com/stintmq/stint/internal/sqlexec"
 )
 
 const (
-	startTimeout   = 30 * time.Second
 	migratePause   = 500 * time.Millisecond // between two tries to get a lock
 	migrateTimeout = 5 * time.Minute
 )
@@ -21,7 +16,7 @@ const (
 // Migrate makes the tables in a schema ("": DefaultSchema), or brings them up to date. It may be repeated, and run
 // from several processes at once. A lock that others hold is waited for for a second at a time, so that no
 // heartbeat queues behind a migration that does; after five minutes it gives up.
-func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+func Migrate(ctx context.Context, b Backend, schema string) error {
 	if schema == "" {
 		schema = DefaultSchema
 	}
@@ -32,7 +27,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	defer cancel()
 	sc := pgsql.NewSchema(schema)
 	for {
-		err := migrateOnce(ctx, pool, sc)
+		err := b.Atomic(ctx, Shared, func(ctx context.Context, tx Tx) error { return sc.Migrate(ctx, tx, tx.Script) })
 		if !pgsql.WaitedTooLong(err) {
 			return pgsql.Fault(ctx, err, true)
 		}
@@ -46,20 +41,19 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	}
 }
 
-func migrateOnce(ctx context.Context, pool *pgxpool.Pool, schema *pgsql.Schema) error {
-	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		return schema.Migrate(ctx, executor{tx}, func(ctx context.Context, sql string) error {
-			return tx.Conn().PgConn().Exec(ctx, sql).Close()
-		})
-	})
+// Migrate implements core.Migrator.
+func (s *Store) Migrate(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	return Migrate(ctx, s.backend, s.opts.Schema)
 }
 
 // check looks at the schema's version.
-func check(ctx context.Context, pool *pgxpool.Pool, schema *pgsql.Schema) error {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
-	}
-	defer conn.Release()
-	return pgsql.Fault(ctx, schema.CheckSchema(ctx, executor{conn}), false)
+func (s *Store) check() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	err := s.backend.Do(ctx, Shared, func(ctx context.Context, x sqlexec.Executor) error { return s.schema.CheckSchema(ctx, x) })
+	return pgsql.Fault(ctx, err, false)
 }

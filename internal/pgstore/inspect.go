@@ -1,4 +1,4 @@
-package pgxstore
+package pgstore
 
 import (
 	"context"
@@ -47,9 +47,4 @@ func (s *Store) Explain(ctx context.Context, id string) (core.Explanation, error
 	return read(ctx, s, func(ctx context.Context, sn *session) (core.Explanation, error) {
 		return sn.Explain(ctx, id)
 	})
-}
-
-// read runs what only reads, on the application's pool.
-func read[T any](ctx context.Context, s *Store, do func(context.Context, *session) (T, error)) (T, error) {
-	return value(func(do op) error { return s.plain(ctx, s.pool, false, do) }, do)
 }

@@ -1,4 +1,4 @@
-package pgxstore
+package pgstore
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 // Retry implements core.Admin.
 func (s *Store) Retry(ctx context.Context, id string) error {
-	return s.plain(ctx, s.pool, true, func(ctx context.Context, sn *session) error { return sn.Retry(ctx, id) })
+	return s.plain(ctx, Shared, true, func(ctx context.Context, sn *session) error { return sn.Retry(ctx, id) })
 }
 
 // Cancel implements core.Admin.
@@ -25,7 +25,7 @@ func (s *Store) CancelByKey(context.Context, string, string) (bool, error) {
 
 // Promote implements core.Admin.
 func (s *Store) Promote(ctx context.Context, id string) error {
-	return s.plain(ctx, s.pool, true, func(ctx context.Context, sn *session) error { return sn.Promote(ctx, id) })
+	return s.plain(ctx, Shared, true, func(ctx context.Context, sn *session) error { return sn.Promote(ctx, id) })
 }
 
 // Remove implements core.Admin.
@@ -37,12 +37,12 @@ func (s *Store) Remove(ctx context.Context, id string) (bool, error) {
 
 // Pause implements core.Admin.
 func (s *Store) Pause(ctx context.Context, queue string) error {
-	return s.plain(ctx, s.pool, true, func(ctx context.Context, sn *session) error { return sn.Pause(ctx, queue) })
+	return s.plain(ctx, Shared, true, func(ctx context.Context, sn *session) error { return sn.Pause(ctx, queue) })
 }
 
 // Resume implements core.Admin.
 func (s *Store) Resume(ctx context.Context, queue string) error {
-	return s.plain(ctx, s.pool, true, func(ctx context.Context, sn *session) error { return sn.Resume(ctx, queue) })
+	return s.plain(ctx, Shared, true, func(ctx context.Context, sn *session) error { return sn.Resume(ctx, queue) })
 }
 
 // Paused implements core.Admin.
@@ -50,9 +50,4 @@ func (s *Store) Paused(ctx context.Context) ([]string, error) {
 	return read(ctx, s, func(ctx context.Context, sn *session) ([]string, error) {
 		return sn.Paused(ctx)
 	})
-}
-
-// verb runs an admin verb that answers, on the application's pool.
-func verb[T any](ctx context.Context, s *Store, do func(context.Context, *session) (T, error)) (T, error) {
-	return value(func(do op) error { return s.plain(ctx, s.pool, true, do) }, do)
 }

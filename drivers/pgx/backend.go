@@ -1,0 +1,117 @@
+package pgxstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/pgsql"
+	"github.com/stintmq/stint/internal/pgstore"
+	"github.com/stintmq/stint/internal/sqlexec"
+)
+
+// backend is two pools.
+type backend struct {
+	shared *pgxpool.Pool // the application's
+	own    *pgxpool.Pool // nil: a backend that migrates
+}
+
+// newBackend makes a small pool whose connections are made as the application's are.
+func newBackend(pool *pgxpool.Pool) (*backend, error) {
+	cfg := pool.Config()
+	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = pgstore.OwnConns, 0, 0
+	own, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		return nil, fmt.Errorf("stint: a pool for claims and heartbeats: %w", err)
+	}
+	return &backend{pool, own}, nil
+}
+
+// Do implements pgstore.Backend.
+func (b *backend) Do(ctx context.Context, on pgstore.Conns, work func(context.Context, sqlexec.Executor) error) error {
+	return b.lend(ctx, on, func(conn *pgx.Conn) error { return work(ctx, executor{conn}) })
+}
+
+// Atomic implements pgstore.Backend.
+func (b *backend) Atomic(ctx context.Context, on pgstore.Conns, work func(context.Context, pgstore.Tx) error) error {
+	return b.lend(ctx, on, func(conn *pgx.Conn) error {
+		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			return work(ctx, transaction{executor{tx}, tx})
+		})
+	})
+}
+
+func (b *backend) lend(ctx context.Context, on pgstore.Conns, do func(*pgx.Conn) error) error {
+	pool := b.shared
+	if on == pgstore.Own {
+		pool = b.own
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+	}
+	defer conn.Release()
+	err = do(conn.Conn())
+	if pgsql.Spent(err) {
+		// A server that shuts down, or became a standby: the pool must not hand this connection out again.
+		_ = conn.Conn().Close(ctx)
+	}
+	return err
+}
+
+// Settle implements pgstore.Backend: the pool of its own needs nothing of the application's.
+func (b *backend) Settle(context.Context) error { return nil }
+
+// Unsent implements pgstore.Backend.
+func (b *backend) Unsent(err error) bool { return pgconn.SafeToRetry(err) }
+
+// Close implements pgstore.Backend.
+func (b *backend) Close() error {
+	b.own.Close()
+	return nil
+}
+
+// querier is a connection or a transaction.
+type querier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// executor lends it to package pgsql.
+type executor struct{ q querier }
+
+func (e executor) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	tag, err := e.q.Exec(ctx, query, args...)
+	return tag.RowsAffected(), err
+}
+
+func (e executor) Query(ctx context.Context, query string, args ...any) (sqlexec.Rows, error) {
+	r, err := e.q.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return rows{r}, nil
+}
+
+// rows are pgx's, whose Close has no error of its own.
+type rows struct{ pgx.Rows }
+
+func (r rows) Close() error {
+	r.Rows.Close()
+	return r.Err()
+}
+
+// transaction is one of the store's own.
+type transaction struct {
+	executor
+	tx pgx.Tx
+}
+
+// Script implements pgstore.Tx.
+func (t transaction) Script(ctx context.Context, sql string) error {
+	return t.tx.Conn().PgConn().Exec(ctx, sql).Close()
+}

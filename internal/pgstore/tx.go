@@ -1,0 +1,49 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/pgsql"
+	"github.com/stintmq/stint/internal/pgwake"
+	"github.com/stintmq/stint/internal/sqlexec"
+)
+
+// View is the contract of s inside the caller's transaction (Q14): x runs statements there; nil: there is none, which
+// every call refuses. It is no method, since drivers' stores have all of Store's.
+func View(s *Store, x sqlexec.Executor) core.TxView { return view{s, x} }
+
+type view struct {
+	s *Store
+	x sqlexec.Executor
+}
+
+// Enqueue implements core.Enqueuer.
+func (v view) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
+	if err := v.s.ensureLanes(ctx, reqs); err != nil {
+		return nil, err
+	}
+	// Nobody here knows when the caller commits, so this process listens too.
+	notify := pgsql.Notify{Channel: v.s.channel, Origin: pgwake.Nobody}
+	return value(v.run(ctx), func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
+		return sn.Enqueue(ctx, reqs, notify)
+	})
+}
+
+// Complete implements core.TxView.
+func (v view) Complete(ctx context.Context, l core.Lease, res []byte) error {
+	return v.run(ctx)(func(ctx context.Context, sn *session) error { return sn.Complete(ctx, l, res) })
+}
+
+func (v view) run(ctx context.Context) func(op) error {
+	return func(do op) error {
+		if v.x == nil {
+			return &core.InvalidError{Field: "tx", Reason: "is nil"}
+		}
+		if err := v.s.enter(ctx); err != nil {
+			return err
+		}
+		defer v.s.calls.Done()
+		return pgsql.TxFault(ctx, do(ctx, v.s.session(v.x).InTx()))
+	}
+}
