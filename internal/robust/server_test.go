@@ -87,18 +87,19 @@ func TestBackendsTerminated(t *testing.T) {
 		reqs := requests(t, "q", jobs/2, jobs-jobs/2)
 		producer.Go(func() { produced = persistent(s, reqs) })
 		kills, ears := 0, 0
-		for e.completed() < jobs {
-			var query string
-			err := e.pool.QueryRow(context.Background(), `select query from (
-					select pid, query from pg_stat_activity where application_name = $1 order by (query ilike 'listen%') and $2, random() limit 1) victim
-				where pg_terminate_backend(pid)`, victims["application_name"], kills%4 != 0).Scan(&query)
+		for kills < size(60, 500) && e.completed() < jobs {
+			var heard bool
+			err := e.pool.QueryRow(context.Background(), `select heard from (
+					select pid, query ilike 'listen%' as heard from pg_stat_activity where application_name = $1
+					order by (query ilike 'listen%') = $2 desc, random() limit 1) victim
+				where pg_terminate_backend(pid)`, victims["application_name"], kills%5 == 4).Scan(&heard)
 			if err == nil {
 				kills++
-				if len(query) >= 6 && query[:6] == "listen" {
+				if heard {
 					ears++
 				}
 			}
-			pause(20 * time.Millisecond)
+			pause(rand.N(40 * time.Millisecond))
 		}
 		producer.Wait()
 		require.NoError(t, produced)
