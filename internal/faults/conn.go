@@ -74,7 +74,7 @@ func (c *Conn) requests() {
 			if r := c.proxy.match(&seen, buf[:n]); r != nil {
 				if r.Moment == Before {
 					c.Cut()
-					close(r.struck)
+					r.strike()
 					return
 				}
 				c.mu.Lock()
@@ -104,7 +104,7 @@ func (c *Conn) replies() {
 			doomed, answered := c.answer(buf[:n])
 			if answered {
 				c.Cut()
-				close(doomed.struck)
+				doomed.strike()
 				return
 			}
 			if doomed == nil {

@@ -39,9 +39,9 @@ func NewProxy(target string, answered func(reply []byte) bool) (*Proxy, error) {
 
 // PostgresReady reports whether a reply holds the message by which Postgres says that it is done with a request:
 // ReadyForQuery, which it sends once the request's transaction, if it was one of its own, is committed. What comes
-// before, rows and CommandComplete, may be sent earlier.
+// before, rows and CommandComplete, may be sent earlier. A question about who the client is ends a request, too.
 func PostgresReady(reply []byte) bool {
-	return bytes.Contains(reply, []byte("Z\x00\x00\x00\x05"))
+	return bytes.HasPrefix(reply, []byte("R")) || bytes.Contains(reply, []byte("Z\x00\x00\x00\x05"))
 }
 
 // Addr is the host and port to connect to.
@@ -147,6 +147,9 @@ func (p *Proxy) serve(client net.Conn) {
 	back.Go(c.replies)
 	c.requests()
 	back.Wait()
+	if c.doomed != nil {
+		c.doomed.strike()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)

@@ -1,6 +1,9 @@
 package faults
 
-import "bytes"
+import (
+	"bytes"
+	"sync"
+)
 
 // Rule says at which request to cut a connection.
 type Rule struct {
@@ -17,12 +20,14 @@ type Rule struct {
 type rule struct {
 	Rule
 	struck chan struct{} // closed once the connection is cut
+	strike func()        // closes it, once
 }
 
 // Arm sets a rule, which strikes once: the connection of that request is cut, its neighbours go on. The channel is
-// closed when that happened. Several rules may be armed; the first that matches strikes.
+// closed when that happened, or when the connection ended by itself before its answer came. Several rules may be armed; the first that matches strikes.
 func (p *Proxy) Arm(r Rule) (struck <-chan struct{}) {
-	armed := &rule{Rule: r, struck: make(chan struct{})}
+	done := make(chan struct{})
+	armed := &rule{Rule: r, struck: done, strike: sync.OnceFunc(func() { close(done) })}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = append(p.rules, armed)

@@ -53,6 +53,19 @@ func sharedEnv(t *testing.T, d driver) *env {
 	return newEnv(t, d, targetOf(t, pgtest.DSN(t)))
 }
 
+// emptied is the same schemas for another test, without a row.
+func (e *env) emptied(t *testing.T) *env {
+	t.Helper()
+	again := *e
+	again.t = t
+	var tables string
+	again.scan([]any{&tables}, `select string_agg(format('delete from %I.%I', schemaname, tablename), ';') from pg_tables
+		where schemaname = any($1) and tablename <> 'schema_version'`, []string{e.schema, e.notes})
+	_, err := e.pool.Exec(context.Background(), tables, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	return &again
+}
+
 // noteTables are tables without any setting that a test changes: %[1]s, and triggers on the store's schema %[2]s.
 const noteTables = `
 	create schema %[1]s;

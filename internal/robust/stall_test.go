@@ -1,0 +1,35 @@
+package robust_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stintmq/stint/core"
+)
+
+// TestBlackHole: every connection of a worker falls silent, without a word to it, while its handlers run. New ones
+// work. Heartbeats and acks go on through them before the leases run out.
+func TestBlackHole(t *testing.T) {
+	t.Parallel() // it waits
+	eachDriver(t, func(t *testing.T, d driver) {
+		e := sharedEnv(t, d)
+		at, proxy := e.at.via(t)
+		s, plain := e.open(at), e.open(e.at)
+		const jobs, hold = 20, 5 * time.Second
+		reqs := requests(t, "q", 0, jobs)
+		for i := range reqs {
+			reqs[i].Payload = lasting(i, hold)
+		}
+		enqueue(t, plain, reqs)
+		w := e.work(s, []string{"q"}, func(o *core.WorkerOptions) { o.Lease, o.Poll = 3*time.Second, time.Hour })
+		e.soon("all run", 10*time.Second, func() bool { return e.begun() == jobs })
+		proxy.Stall()
+		e.finish(jobs, 20*time.Second)
+		proxy.Heal()
+		w.stop()
+		require.Equal(t, counted{Jobs: jobs, Runs: jobs}, e.verify(plain, jobs))
+		require.NotContains(t, w.log.String(), "doubtful")
+	})
+}
