@@ -9,43 +9,31 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/stintmq/stint/internal/pgsql"
+	"github.com/stintmq/stint/internal/pgstore"
 	"github.com/stintmq/stint/internal/pgwake"
 )
 
-// listen starts to hear other processes, once. Without a DSN nobody does.
-func (s *Store) listen() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
-	}
-	if s.listening != nil || s.opts.DSN == "" {
+// listen makes connections of dsn, which listen. No dsn: nobody does.
+func listen(dsn string, secrets *secrets) pgstore.Listen {
+	if dsn == "" {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.listening = cancel
-	ear := pgwake.Ear{Hub: s.hub, Marks: &s.marks, Connect: s.connect, Logger: s.opts.Logger, Own: s.origin}
-	s.ear.Go(func() { ear.Listen(ctx) })
-	return nil
-}
-
-// connect opens a connection and listens.
-func (s *Store) connect(ctx context.Context) (pgwake.Listener, error) {
-	l := &listener{secrets: s.secrets, probe: s.channel + "_probe", down: make(chan error, 1), begun: make(chan struct{})}
-	defer context.AfterFunc(ctx, l.hangUp)()
-	l.pq = pq.NewDialListener(l, s.opts.DSN, time.Millisecond, time.Millisecond, l.event)
-	close(l.begun)
-	if err := l.pq.Listen(s.channel); err != nil {
-		select {
-		case cause := <-l.down:
-			err = cause
-		default:
+	return func(ctx context.Context, channel string) (pgwake.Listener, error) {
+		l := &listener{secrets: secrets, probe: channel + "_probe", down: make(chan error, 1), begun: make(chan struct{})}
+		defer context.AfterFunc(ctx, l.hangUp)()
+		l.pq = pq.NewDialListener(l, dsn, time.Millisecond, time.Millisecond, l.event)
+		close(l.begun)
+		if err := l.pq.Listen(channel); err != nil {
+			select {
+			case cause := <-l.down:
+				err = cause
+			default:
+			}
+			l.Close(ctx)
+			return nil, secrets.hide(err)
 		}
-		l.Close(ctx)
-		return nil, s.secrets.hide(err)
+		return l, nil
 	}
-	return l, nil
 }
 
 // listener is a pq.Listener that does not come back: package pgwake decides when there is a new one. It dials for
@@ -161,17 +149,4 @@ func (l *listener) hangUp() {
 	if l.conn != nil {
 		_ = l.conn.Close() // an error says that it was closed already
 	}
-}
-
-// notify tells other processes of queues with news.
-func (s *Store) notify(ctx context.Context, news []pgsql.News) error {
-	payloads := make([]string, len(news))
-	for i, n := range news {
-		payloads[i] = pgwake.Payload(s.origin, n)
-	}
-	_, err := s.lend(ctx, s.own, func(ctx context.Context, at *seat) (*session, error) {
-		_, err := arrays{at.x}.Exec(ctx, "select pg_notify($1::text, p) from unnest($2::text[]) p", s.channel, payloads)
-		return nil, err
-	})
-	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/pgstore/pgstd"
 )
 
 // hidden stands for what nobody may read.
@@ -31,7 +32,9 @@ func (o Options) GoString() string { return "pqstore.Options" + o.String() }
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // String names the store, and shows nothing of its options.
-func (s *Store) String() string { return fmt.Sprintf("pqstore.Store{Schema:%s}", s.opts.Schema) }
+func (s *Store) String() string {
+	return fmt.Sprintf("pqstore.Store{Schema:%s}", pgstd.SchemaOf(s.store))
+}
 
 // GoString is String.
 func (s *Store) GoString() string { return s.String() }

@@ -13,29 +13,17 @@ package pqstore
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 
 	"github.com/stintmq/stint/core"
-	"github.com/stintmq/stint/internal/pgsql"
-	"github.com/stintmq/stint/internal/pgwake"
-	"github.com/stintmq/stint/internal/stdsql"
+	"github.com/stintmq/stint/internal/pgstore"
+	"github.com/stintmq/stint/internal/pgstore/pgstd"
 )
 
 // DefaultSchema is where the tables are unless Options.Schema says otherwise.
-const DefaultSchema = "stint"
-
-// How many connections the store keeps: for claims, acks and heartbeats, and for the rest.
-const (
-	ownConns   = 3
-	frontConns = 2
-)
+const DefaultSchema = pgstore.DefaultSchema
 
 // Options of a Store. The zero value is the default.
 type Options struct {
@@ -54,30 +42,16 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store keeps jobs in one schema of one Postgres database. It is safe for concurrent use, also by several processes.
-// After Close every method returns an error that wraps core.ErrUnavailable.
-type Store struct {
-	db      *sql.DB // the application's
-	own     *seats  // claims, acks, heartbeats
-	front   *seats
-	settled atomic.Bool  // own is open
-	kept    *stdsql.Kept // statements of the application's transactions
-	secrets *secrets     // of the DSN
-	opts    Options
-	schema  *pgsql.Schema
-	lanes   pgsql.Lanes
-	channel string // of NOTIFY
-	origin  string // this store's name in notifications
-	marks   pgsql.Marks
-	hub     *pgwake.Hub
-	teller  *pgwake.Teller
+// Store keeps jobs in one schema of one Postgres database. It implements core.Store, core.Inspector, core.Admin,
+// core.Migrator and core.TxStore[*sql.Tx], and is safe for concurrent use, also by several processes. A call without
+// a deadline is given a minute; one whose server says nothing ends two seconds after its deadline at the latest.
+// Enqueue tells other processes before it returns, unless they were told less than 5 ms ago: then they are when
+// these are over. Close leaves the application's *sql.DB open; after it every method returns an error that wraps
+// core.ErrUnavailable.
+type Store struct{ *store }
 
-	mu        sync.Mutex
-	closed    bool
-	calls     sync.WaitGroup
-	listening context.CancelFunc // nil: nobody waited yet, or there is no DSN
-	ear       sync.WaitGroup
-}
+// store has the methods; an alias, so that the field is not exported.
+type store = pgstd.Store
 
 var (
 	_ core.Store            = (*Store)(nil)
@@ -87,114 +61,50 @@ var (
 	_ core.TxStore[*sql.Tx] = (*Store)(nil)
 )
 
+// SchemaError: the schema is not one that this release can use.
+type SchemaError = pgstore.SchemaError
+
 // New returns a store in the database of db, a *sql.DB of lib/pq's driver, which the caller closes after the store. Its
 // SetMaxOpenConns, if any, must be more than 5. The schema must have been migrated (Migrate; else *SchemaError).
 func New(db *sql.DB, opts Options) (*Store, error) {
 	if db == nil {
 		return nil, &core.InvalidError{Field: "db", Reason: "is nil"}
 	}
-	if most := db.Stats().MaxOpenConnections; most > 0 && most <= ownConns+frontConns {
-		return nil, &core.InvalidError{Field: "db", Reason: fmt.Sprintf("must allow more than %d connections (SetMaxOpenConns): "+
-			"the store keeps that many for itself", ownConns+frontConns)}
-	}
-	if err := opts.Limits.Validate(); err != nil {
+	b, err := pgstd.NewBackend(db)
+	if err != nil {
 		return nil, err
 	}
-	if opts.Schema == "" {
-		opts.Schema = DefaultSchema
-	}
-	if err := pgsql.ValidateSchema(opts.Schema); err != nil {
-		return nil, err
-	}
+	return newOn(b, db, opts)
+}
+
+func newOn(b pgstore.Backend, db *sql.DB, opts Options) (*Store, error) {
 	secrets, err := secretsOf(opts.DSN)
 	if err != nil {
 		return nil, err
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	schema := pgsql.NewSchema(opts.Schema)
-	if err := check(ctx, db, schema); err != nil {
+	s, err := pgstd.New(b, db, pgstore.Options{
+		Schema: opts.Schema, Clock: opts.Clock, Limits: opts.Limits, Logger: opts.Logger, Listen: listen(opts.DSN, secrets),
+	})
+	if err != nil {
 		return nil, err
 	}
-	kept, err := stdsql.Keep(ctx, db, schema.InTransactions())
-	if err != nil {
-		return nil, pgsql.Fault(ctx, err, false)
-	}
-	sum := sha256.Sum256([]byte(opts.Schema))
-	s := &Store{
-		db: db, own: newSeats(db, ownConns, false), front: newSeats(db, frontConns, true),
-		kept: kept, secrets: secrets, opts: opts, schema: schema,
-		channel: "stint_" + hex.EncodeToString(sum[:8]), origin: core.NewToken()[:16],
-	}
-	s.hub = pgwake.NewHub(s.origin, errClosed)
-	s.teller = pgwake.NewTeller(s.notify, func(err error) {
-		s.opts.Logger.Warn("stint: other processes were not told of work, and will find it by polling", "error", err)
-	})
-	return s, nil
+	return &Store{s}, nil
 }
 
-// SchemaError: the schema is not one that this release can use.
-type SchemaError = pgsql.SchemaError
-
-// Close ends waiting calls, waits for those that work, tells others what they were not told yet, and closes the
-// store's own connections. db stays open. It may be repeated.
-func (s *Store) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	s.closed = true
-	if s.listening != nil {
-		s.listening()
-	}
-	s.mu.Unlock()
-	s.hub.Close()
-	s.calls.Wait()
-	s.ear.Wait()
-	s.teller.Close()
-	s.own.close()
-	s.front.close()
-	return s.kept.Close()
-}
-
-var errClosed = fmt.Errorf("%w: the store is closed", core.ErrUnavailable)
-
-// enter counts a call in; whoever entered calls s.calls.Done.
-func (s *Store) enter(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
-	}
-	s.calls.Add(1)
-	return nil
-}
-
-// tell says which queues have news: here at once, elsewhere as soon as the gap between notifications allows.
-func (s *Store) tell(sn *session) {
-	news := sn.Woken()
-	s.marks.Lower(news...)
-	s.hub.Ring(news...)
-	if !sn.Told() {
-		s.teller.Tell(news...)
-	}
-}
+// WithTx implements core.TxStore: what the view does happens when the caller commits tx, or not at all (Q14). tx must
+// be of the same database. Other processes are told by its commit.
+//
+// At READ COMMITTED, Postgres's default, a conflict with another transaction is waited for and answered. Above it
+// the database refuses what was changed meanwhile: core.ErrRetryTx. After an error other than an answer about one
+// job, the transaction can only be rolled back. How long a statement may take is for the context to say.
+func (s *Store) WithTx(tx *sql.Tx) core.TxView { return pgstd.View(s.store, tx) }
 
 // Migrations are the numbered .sql files that Migrate runs.
-func Migrations() fs.FS { return pgsql.Migrations() }
+func Migrations() fs.FS { return pgstore.Migrations() }
 
-// Migrate implements core.Migrator.
-func (s *Store) Migrate(ctx context.Context) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.calls.Done()
-	return Migrate(ctx, s.db, s.opts.Schema)
+// Migrate makes the tables in a schema ("": DefaultSchema), or brings them up to date. It may be repeated, and run
+// from several processes at once. A lock that others hold is waited for for a second at a time, so that no
+// heartbeat queues behind a migration that does; after five minutes it gives up.
+func Migrate(ctx context.Context, db *sql.DB, schema string) error {
+	return pgstd.Migrate(ctx, db, schema)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stintmq/stint/core"
+	pqstore "github.com/stintmq/stint/drivers/pq"
 )
 
 func leases(c core.Claimed, token string) []core.Lease {
@@ -91,7 +92,7 @@ func TestTransactionsAboveReadCommitted(t *testing.T) {
 // once: its commit tells from where on to look.
 func TestLateCommit(t *testing.T) {
 	worker, spare := fresh(t)
-	producer := openAt(t, spare.db, worker.Options())
+	producer := openAt(t, spare.db, pqstore.Options{DSN: dsn(t, "", ""), Schema: worker.Schema()})
 	ctx := context.Background()
 	var since core.WakeToken
 	awaken := func() {

@@ -41,7 +41,7 @@ func begin(t testing.TB, s core.Store) core.WakeToken {
 // wakes come through (Q16).
 func TestChannelHeals(t *testing.T) {
 	worker, spare := fresh(t)
-	producer := openAt(t, spare.db, worker.Options())
+	producer := openAt(t, spare.db, pqstore.Options{DSN: dsn(t, "", ""), Schema: worker.Schema()})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	since := begin(t, worker)
@@ -73,7 +73,7 @@ func TestCloseTells(t *testing.T) {
 	wake, err := worker.AwaitWake(ctx, []string{"q"}, begin(t, worker))
 	require.NoError(t, err)
 	for range 5 {
-		producer, err := pqstore.New(spare.db, worker.Options())
+		producer, err := pqstore.New(spare.db, pqstore.Options{DSN: dsn(t, "", ""), Schema: worker.Schema()})
 		require.NoError(t, err)
 		enqueue(t, producer, request("job"))
 		enqueue(t, producer, request("job")) // within the gap

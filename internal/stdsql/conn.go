@@ -69,7 +69,11 @@ func (c *Conn) Query(ctx context.Context, query string, args ...any) (sqlexec.Ro
 
 // Discard closes a connection instead of giving it back to its *sql.DB: nobody else may get it.
 func Discard(conn *sql.Conn) {
-	// Both say that the connection is of no use, which is why it is closed.
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	// The errors say that the connection is of no use, which is why it is closed. It is closed before its statements
+	// are: these would ask the server, one after the other, and it may be one that does not answer.
+	_ = conn.Raw(func(c any) error {
+		_ = c.(driver.Conn).Close()
+		return driver.ErrBadConn
+	})
 	_ = conn.Close()
 }

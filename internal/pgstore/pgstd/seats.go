@@ -1,4 +1,4 @@
-package pqstore
+package pgstd
 
 import (
 	"context"
