@@ -24,6 +24,9 @@ func (c *Conn) Cut() { c.end(reset) }
 // Stall stops the bytes both ways, without a word to either side, until Proxy.Heal.
 func (c *Conn) Stall() { c.setStalled(true) }
 
+// ServerSide is the address by which the server knows the connection.
+func (c *Conn) ServerSide() string { return c.server.LocalAddr().String() }
+
 func (c *Conn) heal() { c.setStalled(false) }
 
 func (c *Conn) setStalled(on bool) {

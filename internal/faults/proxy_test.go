@@ -125,6 +125,9 @@ func TestProxyPassesOn(t *testing.T) {
 	a.mustAsk("one")
 	b.mustAsk("two")
 	require.Len(t, p.Conns(), 2)
+	for _, c := range p.Conns() {
+		require.Contains(t, c.ServerSide(), "127.0.0.1:")
+	}
 	require.NoError(t, a.conn.Close())
 	require.Eventually(t, func() bool { return len(p.Conns()) == 1 }, 5*time.Second, time.Millisecond)
 	b.mustAsk("three")
