@@ -84,7 +84,7 @@ func TestEnqueueWithIDsCut(t *testing.T) {
 			pattern string
 			batch   int
 			rounds  int
-		}{{e.sqlInsert(), 1, 10}, {e.sqlInsert(), 50, 3}, {e.sqlInsert(), 5000, 1}, {"commit", 5000, 1}} {
+		}{{e.sqlInsert(), 1, 10}, {e.sqlInsert(), 50, 3}, {e.sqlInsert(), 5000, 1}, {d.commit, 5000, 1}} {
 			for range c.rounds {
 				have := e.jobs()
 				reqs := requests(t, "q", have, c.batch)
@@ -98,7 +98,7 @@ func TestEnqueueWithIDsCut(t *testing.T) {
 				default:
 					t.Fatalf("%q cut: %v", c.pattern, err)
 				}
-				if m == faults.After && (c.batch < 5000 || c.pattern == "commit") {
+				if m == faults.After && (c.batch < 5000 || c.pattern == d.commit) {
 					require.ErrorIs(t, err, core.ErrUnknown, "%q cut, %d jobs", c.pattern, c.batch)
 					require.Equal(t, have+c.batch, e.jobs(), "it was done")
 				}

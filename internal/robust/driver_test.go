@@ -20,6 +20,8 @@ type driver struct {
 	migrate func(ctx context.Context, at target, schema string) error
 	// oneTrip are parameters of a DSN by which every statement is sent with its text, in one request.
 	oneTrip map[string]string
+	// commit is the request that commits, as it is sent: "commit" alone is in "read committed", too.
+	commit string
 }
 
 type openOptions struct {
@@ -67,6 +69,7 @@ func eachDriver(t *testing.T, test func(t *testing.T, d driver)) {
 func pgxDriver() driver {
 	return driver{
 		name:    "pgx",
+		commit:  "commit\x00",
 		oneTrip: map[string]string{"default_query_exec_mode": "exec"},
 		open:    openPgx,
 		migrate: func(ctx context.Context, at target, schema string) error {
