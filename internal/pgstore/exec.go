@@ -14,11 +14,8 @@ import (
 // session is what an operation works in.
 type session = pgsql.Session
 
-// session is without marks for now: a claim made while a user's transaction is open would raise them past what
-// that enqueued, and a claim right after its commit, before the notification, would miss it (Q14). To switch
-// them on pass &s.marks.
 func (s *Store) session(x sqlexec.Executor) *session {
-	return pgsql.NewSession(s.schema.In(x), s.opts.Clock, s.opts.Limits).WithMarks(nil)
+	return pgsql.NewSession(s.schema.In(x), s.opts.Clock, s.opts.Limits).WithMarks(&s.marks)
 }
 
 const (
