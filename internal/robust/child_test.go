@@ -62,7 +62,7 @@ func (c *child) run() error {
 	if err != nil {
 		return err
 	}
-	w, err := core.NewWorker(s, c.options(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	w, err := core.NewWorker(s, c.options(slog.New(slog.NewTextHandler(os.Stderr, nil))))
 	if err != nil {
 		return err
 	}
