@@ -19,7 +19,7 @@ import (
 // The row without a job says what else there is to know: the moment, when the next delayed job is due, how many
 // jobs match up to one more than the limit, how many of them stalled up to two, whether more was locked than
 // fits $6 bytes, and what the marks need: the priorities, the newest number drawn, the oldest transaction that the
-// statement did not see the end of, and the first that began after it.
+// statement did not see the end of, and its own, if it took a job.
 const sqlClaim = `with ` + moment + `,
 	next as materialized (
 		select min(d.run_at) as run_at from unnest($3::text[]) n (name) cross join lateral (
@@ -58,7 +58,8 @@ const sqlClaim = `with ` + moment + `,
 			limit $4::bigint + 1) found),
 		(select count(*) from (select from {}.ready where queue = $2::text and stalls > 0 and name = any($3::text[]) limit 2) found),
 		exists (select from p where total > $6::bigint and n > 1), (select array_agg(priority) from lane), (select last_value from {}.numbers),
-		pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint, 0::bigint, ` + noBody + `, now(), 0, 0, 0, 0, 0::bigint
+		pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+		coalesce((select pg_current_xact_id_if_assigned()::text::bigint from c limit 1), 0), 0::bigint, ` + noBody + `, now(), 0, 0, 0, 0, 0::bigint
 	union all
 	select null, null, 0, 0, false, null, 0, 0, 0, w.place, ` + bodyColumns + `, ` + standColumns + `
 	from c w cross join lateral (select * from {}.jobs where seq = w.seq limit 1) j`
@@ -223,7 +224,7 @@ type picked struct {
 	capped         bool
 	lanes          []int16
 	drawn          int64   // the newest number
-	oldest, future int64   // transactions: see marks.go
+	oldest, own    int64   // transactions: see horizon.go
 	places         []int64 // of jobs
 }
 
@@ -245,14 +246,14 @@ func (c *claiming) pick(ctx context.Context, want core.Want, names []string, lim
 		var there, stalled int
 		var capped bool
 		var lanes []int16
-		var drawn, oldest, future, place int64
+		var drawn, oldest, own, place int64
 		var rec core.Record
-		if err := r.Scan(append([]any{&now, &next, &there, &stalled, &capped, &lanes, &drawn, &oldest, &future, &place}, b.columns(&rec)...)...); err != nil {
+		if err := r.Scan(append([]any{&now, &next, &there, &stalled, &capped, &lanes, &drawn, &oldest, &own, &place}, b.columns(&rec)...)...); err != nil {
 			return err
 		}
 		if now != nil {
 			p.now, p.next, p.there, p.stalled, p.capped = *now, next, there, stalled, capped
-			p.lanes, p.drawn, p.oldest, p.future = lanes, drawn, oldest, future
+			p.lanes, p.drawn, p.oldest, p.own = lanes, drawn, oldest, own
 			return nil
 		}
 		c.room -= int64(len(rec.Payload))
@@ -291,7 +292,7 @@ func (c *claiming) raise(marks view, p *picked) {
 	if !marks.on {
 		return
 	}
-	c.s.marks.note(marks, point{p.drawn, p.now}, p.future)
+	c.s.marks.note(marks, point{p.drawn, p.now}, p.own)
 	if p.paused() {
 		return
 	}

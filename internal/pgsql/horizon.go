@@ -7,11 +7,13 @@ import (
 
 // horizon tells up to which number, and to which time, a claim has seen everything that there will ever be.
 //
-// Numbers are drawn, and times taken, by transactions that have begun to write before (sqlInsert and all others see to
-// that). So whatever was drawn when a claim was sent belongs to transactions older than those that began after it;
-// and once all of these have ended, a claim that begins later sees what they left. A transaction that writes for long,
-// in whatever table, would stop this: so what was drawn settleAfter ago counts as seen. Of a transaction that took
-// longer, and enqueued something in that time, its notification tells.
+// Numbers are drawn, and times taken, by transactions that have a number of their own before (sqlInsert and all others
+// see to that). A claim that takes a job has one as well: whatever was drawn before it was sent belongs to older
+// transactions. Once all of these have ended, a claim that begins later sees what they left. (Of a claim that takes
+// nothing it is not known which transactions are older: a snapshot names the newest that has ended, not the newest.)
+//
+// A transaction that writes for long, in whatever table, would stop this: so what was drawn settleAfter ago counts as
+// seen. Of a transaction that took longer, and enqueued something in that time, its notification tells.
 type horizon struct {
 	seen   point // the newest that a claim brought back
 	fences []fence
@@ -23,11 +25,11 @@ type point struct {
 	now    time.Time
 }
 
-// fence is what was drawn before a claim was sent, and the first transaction that its snapshot knows nothing of.
+// fence is what was drawn before a claim was sent, and the claim's own transaction, 0 if it had none.
 type fence struct {
 	point
-	sent   time.Time
-	future int64
+	sent time.Time
+	own  int64
 }
 
 const (
@@ -36,10 +38,16 @@ const (
 )
 
 // note takes down what a claim brought back. before is what was seen when it was sent.
-func (h *horizon) note(before point, sent time.Time, got point, future int64) {
-	n := len(h.fences)
-	if before.number > 0 && n < maxFences && (n == 0 || future > h.fences[n-1].future) {
-		h.fences = append(h.fences, fence{before, sent, future})
+func (h *horizon) note(before point, sent time.Time, got point, own int64) {
+	f := fence{before, sent, own}
+	switch n := len(h.fences); {
+	case before.number == 0:
+	case n > 0 && before.number <= h.fences[n-1].number: // nothing new was drawn
+		if h.fences[n-1].own == 0 && before.number == h.fences[n-1].number {
+			h.fences[n-1].own = own
+		}
+	case n < maxFences:
+		h.fences = append(h.fences, f)
 	}
 	if got.number >= h.seen.number {
 		h.seen = got
@@ -51,7 +59,7 @@ func (h *horizon) note(before point, sent time.Time, got point, future int64) {
 func (h *horizon) reached(oldest int64) point {
 	i := len(h.fences) - 1
 	for ; i >= 0; i-- {
-		if f := h.fences[i]; f.future <= oldest || time.Since(f.sent) >= settleAfter {
+		if f := h.fences[i]; f.own != 0 && f.own < oldest || time.Since(f.sent) >= settleAfter {
 			break
 		}
 	}

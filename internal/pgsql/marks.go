@@ -193,12 +193,12 @@ func (v view) bare() view {
 	return v
 }
 
-// note takes down what a claim with this view learned of the horizon.
-func (m *Marks) note(v view, got point, future int64) {
+// note takes down what a claim with this view, in the transaction own, learned of the horizon.
+func (m *Marks) note(v view, got point, own int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sets[v.key] != nil { // else all was forgotten since
-		m.horizon.note(v.before, v.sent, got, future)
+		m.horizon.note(v.before, v.sent, got, own)
 	}
 }
 

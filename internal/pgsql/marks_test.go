@@ -22,7 +22,7 @@ func places(v view) map[int16]int64 {
 // claimed is what a claim does with the marks: it learns of the horizon and raises what it saw the end of.
 func claimed(m *Marks, v view, lanes map[int16]int64, due time.Time) {
 	m.note(v, point{1000, noon.Add(24 * time.Hour)}, 7)
-	m.raise(v, lanes, due, 7)
+	m.raise(v, lanes, due, 8)
 }
 
 func TestMarks(t *testing.T) {
@@ -78,8 +78,8 @@ func TestMarks(t *testing.T) {
 	require.False(t, m.look("q", names).on)
 }
 
-// TestHorizon: a claim raises marks no further than what was drawn before the last claim whose future began before the
-// oldest transaction that it did not see the end of.
+// TestHorizon: a claim raises marks no further than what was drawn before an earlier claim all of whose elders it saw
+// the end of.
 func TestHorizon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := func(n int64) point { return point{n, noon.Add(time.Duration(n) * time.Second)} }
@@ -87,21 +87,27 @@ func TestHorizon(t *testing.T) {
 		h.note(h.seen, time.Now(), at(10), 100)
 		require.Zero(t, h.reached(200), "nothing was known when the first claim was sent")
 		h.note(at(10), time.Now(), at(20), 110)
-		require.Zero(t, h.reached(109), "a transaction from before is open")
-		require.Equal(t, at(10), h.reached(110))
+		require.Zero(t, h.reached(110), "a transaction from before is open")
+		require.Equal(t, at(10), h.reached(111))
 		h.note(at(20), time.Now(), at(30), 120)
-		require.Equal(t, at(10), h.reached(119))
-		require.Equal(t, at(20), h.reached(500))
-		require.Zero(t, h.reached(119), "an answer that comes late")
+		require.Equal(t, at(10), h.reached(120))
+		require.Equal(t, at(20), h.reached(121))
+		require.Zero(t, h.reached(120), "an answer that comes late")
 		h.note(at(15), time.Now(), at(25), 115)
 		require.Equal(t, at(30), h.seen, "and one that comes late to be noted")
-		require.Equal(t, at(20), h.reached(120))
+		require.Equal(t, at(20), h.reached(121))
 
+		h.note(at(30), time.Now(), at(30), 0)
+		require.Equal(t, at(20), h.reached(500), "a claim that took nothing is no elder of anybody")
+		h.note(at(30), time.Now(), at(30), 130)
+		require.Equal(t, at(30), h.reached(131), "of two with the same number, the one that took something counts")
+
+		h.note(at(35), time.Now(), at(40), 0)
+		require.Equal(t, at(30), h.reached(131))
 		time.Sleep(settleAfter)
-		h.note(at(30), time.Now(), at(40), 130)
-		require.Equal(t, at(20), h.reached(1), "a transaction that writes for long stops nobody")
+		require.Equal(t, at(35), h.reached(1), "a transaction that writes for long stops nobody")
 		for n := range int64(2 * maxFences) {
-			h.note(at(40), time.Now(), at(50), 200+n)
+			h.note(at(40+n), time.Now(), at(50+n), 200+n)
 		}
 		require.LessOrEqual(t, len(h.fences), maxFences)
 	})
