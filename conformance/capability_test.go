@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/failing"
 )
 
 // detected runs the detection alone and returns what it complained of.
 func detected(t *testing.T, h Harness) []string {
 	t.Helper()
-	return record(t, func(tb testing.TB) { newSuite(h).detect(tb) }).log
+	return failing.Run(t, func(tb testing.TB) { newSuite(h).detect(tb) }).Said
 }
 
 // TestDetectHonest: what is declared as it is passes.
@@ -76,14 +77,14 @@ func wantComplaint(t *testing.T, store string, log []string, c Capability, want 
 func TestSkipsSayWhy(t *testing.T) {
 	s := newSuite(modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin))
 	c := testCase{rule: "Q99", name: "n", demands: "that it is so", needs: []Capability{CapWake}, run: func(k *kit) { k.failf("it is not %d", 7) }}
-	r := record(t, func(tb testing.TB) { s.runCase(tb, c, NewClock()) })
-	if !r.skipped || r.failed || r.log[0] != "declared lacking: wake" {
-		t.Errorf("skipped %v, failed %v, log %q", r.skipped, r.failed, r.log)
+	r := failing.Run(t, func(tb testing.TB) { s.runCase(tb, c, NewClock()) })
+	if !r.Skipped || r.Failed || r.Said[0] != "declared lacking: wake" {
+		t.Errorf("skipped %v, failed %v, log %q", r.Skipped, r.Failed, r.Said)
 	}
 	c.needs = nil
-	r = record(t, func(tb testing.TB) { s.runCase(tb, c, NewClock()) })
-	if !r.failed || r.log[0] != "Q99: it is not 7\n\tdemands: that it is so" {
-		t.Errorf("failed %v, log %q", r.failed, r.log)
+	r = failing.Run(t, func(tb testing.TB) { s.runCase(tb, c, NewClock()) })
+	if !r.Failed || r.Said[0] != "Q99: it is not 7\n\tdemands: that it is so" {
+		t.Errorf("failed %v, log %q", r.Failed, r.Said)
 	}
 	if table := s.table(); !strings.Contains(table, "wake") || !strings.Contains(table, "lacking") {
 		t.Errorf("the table is %s", table)
@@ -96,9 +97,9 @@ func TestWatchdog(t *testing.T) {
 	release := make(chan struct{})
 	for _, run := range []func(*kit){func(*kit) { panic("boom") }, func(*kit) { <-release }} {
 		c := testCase{rule: "Q99", name: "n", demands: "an end", limit: time.Millisecond, run: run}
-		r := record(t, func(tb testing.TB) { s.runCase(tb, c, NewClock()) })
-		if !r.failed || !strings.HasPrefix(r.log[0], "Q99: ") {
-			t.Errorf("failed %v, log %q", r.failed, r.log)
+		r := failing.Run(t, func(tb testing.TB) { s.runCase(tb, c, NewClock()) })
+		if !r.Failed || !strings.HasPrefix(r.Said[0], "Q99: ") {
+			t.Errorf("failed %v, log %q", r.Failed, r.Said)
 		}
 	}
 	close(release)

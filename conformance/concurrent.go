@@ -19,6 +19,8 @@ func concurrentCases() []testCase {
 			demands: "concurrent claims never hand out one job twice, and leave none behind"},
 		{rule: "Q4", name: "claims-over-handles", run: concurrentHandles, needs: []Capability{CapOpen}, limit: limit,
 			demands: "concurrent claims through two handles never hand out one job twice, and leave none behind"},
+		{rule: "Q4", name: "neighbours", run: concurrentNeighbours, limit: limit, timeless: true,
+			demands: "a claim locks no more jobs than it takes: of two at once each gets its limit where there are jobs for both"},
 		{rule: "Q10", name: "first-enqueues", run: concurrentFirst, limit: limit,
 			demands: "concurrent first enqueues of one id make one job; all but one are duplicates"},
 		{rule: "Q11", name: "overlapping-batches", run: concurrentBatches, limit: limit,

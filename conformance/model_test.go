@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/failing"
 )
 
 // TestModel holds the model against the suite: what judges other stores keeps the contract itself.
@@ -30,7 +31,7 @@ func TestModelAlone(t *testing.T) {
 			continue // it sees too little
 		}
 		tried++
-		if record(t, func(tb testing.TB) { s.runCase(tb, modelCases()[0], NewClock()) }).failed {
+		if failing.Run(t, func(tb testing.TB) { s.runCase(tb, modelCases()[0], NewClock()) }).Failed {
 			caught++
 		} else {
 			t.Logf("not caught: %s", m.fault)
