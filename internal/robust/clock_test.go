@@ -46,7 +46,7 @@ func (a *arguments) value(sql string, v reflect.Value) {
 			a.compare(sql, time.Unix(v.Int()/unit, 0))
 		}
 	default:
-		if at, ok := v.Interface().(time.Time); ok {
+		if at, ok := reflect.TypeAssert[time.Time](v); ok {
 			a.seen++
 			a.compare(sql, at)
 		}

@@ -75,6 +75,7 @@ func TestConnectionsCutUnderLoad(t *testing.T) {
 // TestEnqueueWithIDsCut: repeated after a fault, an enqueue with an id makes one job, alone and in a batch that takes
 // a transaction of its own.
 func TestEnqueueWithIDsCut(t *testing.T) {
+	t.Parallel()
 	bothMoments(t, func(e *env, m faults.Moment) {
 		t, d := e.t, e.d
 		at, proxy := e.at.with(d.oneTrip).via(t)
@@ -123,6 +124,7 @@ func (e *env) jobs() int { return e.number("select count(*) from " + e.schema + 
 
 // TestEnqueueWithoutIDsCut: nobody repeats an enqueue whose jobs have no id. One call makes one job at most.
 func TestEnqueueWithoutIDsCut(t *testing.T) {
+	t.Parallel()
 	bothMoments(t, func(e *env, m faults.Moment) {
 		t := e.t
 		at, proxy := e.at.via(t)

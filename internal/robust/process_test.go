@@ -48,12 +48,12 @@ func (e *env) start(c child) *process {
 	return e.startAs(exe, c)
 }
 
-func (e *env) startAs(exe string, c child) *process {
+func (e *env) startAs(exe string, c child, environment ...string) *process {
 	e.t.Helper()
 	settings, err := json.Marshal(c)
 	require.NoError(e.t, err)
 	cmd := exec.CommandContext(e.t.Context(), exe)
-	cmd.Env = append(os.Environ(), childEnv+"="+string(settings))
+	cmd.Env = append(append(os.Environ(), childEnv+"="+string(settings)), environment...)
 	p := &process{e: e, cmd: cmd, id: c.ID, text: &logText{}}
 	cmd.Stderr = p.text
 	p.end, err = cmd.StdinPipe()

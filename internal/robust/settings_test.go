@@ -46,7 +46,7 @@ func TestDefaultIsolation(t *testing.T) {
 				e := newEnv(t, d, server)
 				s := e.open(at)
 				jobs := size(1500, 10_000)
-				strict := func(c *child) { c.At, c.Work = at, 5*time.Millisecond }
+				strict := func(c *child) { c.At, c.Work, c.Lease = at, 5*time.Millisecond, 6*time.Second }
 				crew := []*process{e.start(e.worker("worker-1", strict)), e.start(e.worker("worker-2", strict)), e.start(e.worker("worker-3", strict))}
 				var producers sync.WaitGroup
 				const parts = 3
@@ -86,12 +86,13 @@ var oddities = map[string][]string{
 	},
 	"strings": {"standard_conforming_strings to off", "escape_string_warning to on", "backslash_quote to off", "quote_all_identifiers to on",
 		"array_nulls to off", "transform_null_equals to on"},
-	"plans": {"plan_cache_mode to 'force_generic_plan'", "enable_seqscan to off", "enable_indexscan to off",
+	"plans": {"plan_cache_mode to 'force_generic_plan'", "jit to off", "enable_seqscan to off", "enable_indexscan to off",
 		"enable_tidscan to off", "work_mem to '64kB'"},
 }
 
 // TestOddSettings: whatever an administrator set for the role, values come back as they were given.
 func TestOddSettings(t *testing.T) {
+	t.Parallel()
 	server := targetOf(t, pgtest.Start(t).DSN())
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, server.dsn())

@@ -67,6 +67,7 @@ func skewed(t *testing.T) string {
 // hours ahead, another two behind: jobs with a delay start when it is over by the database's clock, leases last as
 // long as they should, and nothing runs twice.
 func TestClientClocks(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		e := sharedEnv(t, d)
 		for name, off := range map[string]time.Duration{"2000": 0, "2060": 60 * 365 * 24 * time.Hour} {
@@ -83,8 +84,7 @@ func disagree(e *env, exe string) {
 	s := e.open(e.at)
 	var crew []*process
 	for _, way := range []string{"ahead", "behind"} {
-		t.Setenv(skewEnv, way)
-		crew = append(crew, e.startAs(exe, e.worker(way, func(c *child) { c.Poll = time.Hour })))
+		crew = append(crew, e.startAs(exe, e.worker(way, func(c *child) { c.Poll = time.Hour }), skewEnv+"="+way))
 	}
 	for i, p := range crew {
 		line := p.text.String() // its first log line has its clock

@@ -170,6 +170,7 @@ func operations() []operation {
 // and after it, and the connection with it. The store stays sound, the answer is "not done" only if nothing was done,
 // and the same call again, on another connection, ends as it should.
 func TestStatementsFail(t *testing.T) {
+	t.Parallel()
 	d := drivers()[0] // to make scenes with; the statements are sent by the test
 	e := sharedEnv(t, d)
 	s := e.open(e.at)

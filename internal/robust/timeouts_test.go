@@ -49,6 +49,7 @@ func TestServerTimeouts(t *testing.T) {
 
 // TestStatementCancelled: a statement that the server cancels is an outage, not a fault of the data, and was not done.
 func TestStatementCancelled(t *testing.T) {
+	t.Parallel()
 	server := targetOf(t, pgtest.Start(t).DSN())
 	ctx := context.Background()
 	eachDriver(t, func(t *testing.T, d driver) {

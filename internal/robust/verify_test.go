@@ -34,14 +34,8 @@ func (e *env) verify(s *store, jobs int) counted {
 	want[core.StateCompleted] = int64(jobs)
 	require.Equal(e.t, want, counts)
 	e.sound()
-	for what, query := range e.broken() {
-		var ref int64
-		err := e.pool.QueryRow(ctx, query).Scan(&ref)
-		if err == nil {
-			e.t.Errorf("%s: job %d; %s", what, ref, e.story(ref))
-			continue
-		}
-		require.ErrorIs(e.t, err, pgx.ErrNoRows, what)
+	for what, ref := range e.findings() {
+		e.t.Errorf("%s: job %d; %s", what, ref, e.story(ref))
 	}
 	stalls := e.ledgers(s, jobs)
 	c := counted{Jobs: jobs, Runs: e.begun(), Stalls: stalls}
@@ -82,6 +76,22 @@ func (e *env) broken() map[string]string {
 		queries[what] = fmt.Sprintf(query, e.notes, e.schema) + " limit 1"
 	}
 	return queries
+}
+
+// findings are the promises that were broken, each with a job.
+func (e *env) findings() map[string]int64 {
+	e.t.Helper()
+	found := make(map[string]int64)
+	for what, query := range e.broken() {
+		var ref int64
+		err := e.pool.QueryRow(context.Background(), query).Scan(&ref)
+		if err == nil {
+			found[what] = ref
+			continue
+		}
+		require.ErrorIs(e.t, err, pgx.ErrNoRows, what)
+	}
+	return found
 }
 
 // ledgers reads all jobs through the store: each has an end of its own, and stalls before it. It returns how many.
