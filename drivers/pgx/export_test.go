@@ -1,18 +1,20 @@
 package pgxstore
 
 import (
-	"context"
-
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgstore"
+	"github.com/stintmq/stint/internal/sqlexec"
 )
 
-// CheckInvariants looks at a schema's tables.
-func CheckInvariants(ctx context.Context, pool *pgxpool.Pool, schema string) error {
-	return pgsql.NewSchema(schema).CheckInvariants(ctx, executor{pool})
+// NewBackend is what New makes for itself.
+func NewBackend(pool *pgxpool.Pool) (pgstore.Backend, error) { return newBackend(pool) }
+
+// NewOn is New on a backend that is there.
+func NewOn(b pgstore.Backend, pool *pgxpool.Pool, opts Options) (*Store, error) {
+	return newOn(b, pool, opts)
 }
 
-// Schema is the name of the store's schema.
-func (s *Store) Schema() string { return pgstore.SchemaOf(s.store) }
+// Executor runs statements in a transaction.
+func Executor(tx pgx.Tx) sqlexec.Executor { return executor{tx} }

@@ -2,129 +2,78 @@ package pgxstore_test
 
 import (
 	"context"
-	"fmt"
-	"sync"
+	"os"
 	"testing"
-	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/stintmq/stint/core"
 	pgxstore "github.com/stintmq/stint/drivers/pgx"
+	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// kit is shared by all tests, as the server is.
+var kit = pgstoretest.New(connect)
 
-// connect returns a pool that closes with the test.
-func connect(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(context.Background(), pgtest.DSN(t))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgstoretest.Main(m, kit)) }
 
-// schemas are those that no test uses, migrated and empty: making one takes long. They are dropped with the test that
-// owns them.
-type schemas struct {
-	owner testing.TB
-	pool  *pgxpool.Pool
-	mu    sync.Mutex
-	spare []string
-}
+func TestConformance(t *testing.T) { kit.Conformance(t) }
 
-func newSchemas(t testing.TB) *schemas {
-	t.Helper()
-	return &schemas{owner: t, pool: connect(t)}
-}
+func TestStore(t *testing.T) { kit.Test(t) }
 
-// name returns the name of a schema that is not there yet.
-func (s *schemas) name() string {
-	s.owner.Helper()
-	return pgtest.Schema(s.owner, func(ctx context.Context, sql string) error {
-		_, err := s.pool.Exec(ctx, sql)
-		return err
-	})
-}
+func BenchmarkStore(b *testing.B) { kit.Benchmark(b) }
 
-// take returns an empty schema, which is given back when the test ends.
-func (s *schemas) take(t testing.TB) string {
-	t.Helper()
-	s.mu.Lock()
-	name := ""
-	if n := len(s.spare); n > 0 {
-		name, s.spare = s.spare[n-1], s.spare[:n-1]
+func connect(t testing.TB) (*pgstoretest.DB, error) {
+	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
+	if err != nil {
+		return nil, err
 	}
-	s.mu.Unlock()
-	ctx := context.Background()
-	if name == "" {
-		name = s.name()
-		require.NoError(t, pgxstore.Migrate(ctx, s.pool, name))
+	switch os.Getenv("MODE") {
+	case "describe":
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	case "describe_exec":
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
+	case "exec":
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	case "simple":
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	}
-	t.Cleanup(func() {
-		_, err := s.pool.Exec(ctx, emptied(name))
-		require.NoError(t, err)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.spare = append(s.spare, name)
-	})
-	return name
-}
-
-// emptied deletes what a test left: that is quicker than truncating, and the tables keep their pages.
-func emptied(schema string) string {
-	text := ""
-	for _, table := range []string{"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused"} {
-		text += fmt.Sprintf("delete from %q.%s;", schema, table)
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		return nil, err
 	}
-	return text
-}
-
-// fresh returns a store on a schema of its own.
-func fresh(t testing.TB) (*pgxstore.Store, *schemas) {
-	t.Helper()
-	spare := newSchemas(t)
-	return open(t, spare, pgxstore.Options{}), spare
-}
-
-// open returns a store on an empty schema.
-func open(t testing.TB, s *schemas, opts pgxstore.Options) *pgxstore.Store {
-	t.Helper()
-	opts.Schema = s.take(t)
-	return openAt(t, s.pool, opts)
-}
-
-func openAt(t testing.TB, pool *pgxpool.Pool, opts pgxstore.Options) *pgxstore.Store {
-	t.Helper()
-	s, err := pgxstore.New(pool, opts)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
-
-func request(name string) core.EnqueueRequest {
-	return core.EnqueueRequest{Name: name, Queue: "q", Payload: []byte(`{"n":1}`), MaxAttempts: 3, Backoff: core.DefaultBackoff()}
-}
-
-func claim(t testing.TB, s core.Store, limit int, names ...string) core.Claimed {
-	t.Helper()
-	got, err := s.Claim(context.Background(), core.ClaimRequest{
-		Wants: []core.Want{{Queue: "q", Names: names, Limit: limit}},
-		Token: core.NewToken(), Lease: time.Minute, Worker: "w",
-	})
-	require.NoError(t, err)
-	return got
-}
-
-func enqueue(t testing.TB, s core.Enqueuer, reqs ...core.EnqueueRequest) []core.EnqueueResult {
-	t.Helper()
-	res, err := s.Enqueue(context.Background(), reqs)
-	require.NoError(t, err)
-	for _, r := range res {
-		require.NoError(t, r.Err)
+	backend, err := pgxstore.NewBackend(pool)
+	if err != nil {
+		return nil, err
 	}
-	return res
+	return &pgstoretest.DB{
+		Backend: backend,
+		On: func(schema string, clock core.Clock) (pgstoretest.Store, error) {
+			return pgxstore.NewOn(pgstoretest.Lent{Backend: backend}, pool, pgxstore.Options{Schema: schema, Clock: clock})
+		},
+		New: func(schema string) (pgstoretest.Store, error) {
+			return pgxstore.New(pool, pgxstore.Options{Schema: schema})
+		},
+		Migrate: func(ctx context.Context, schema string) error { return pgxstore.Migrate(ctx, pool, schema) },
+		Begin: func(ctx context.Context, s pgstoretest.Store, repeatable bool) (*pgstoretest.Tx, error) {
+			level := pgx.ReadCommitted
+			if repeatable {
+				level = pgx.RepeatableRead
+			}
+			tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: level})
+			if err != nil {
+				return nil, err
+			}
+			return &pgstoretest.Tx{
+				View: s.(*pgxstore.Store).WithTx(tx), X: pgxstore.Executor(tx),
+				Commit:   func() error { return tx.Commit(ctx) },
+				Rollback: func() error { return tx.Rollback(ctx) },
+			}, nil
+		},
+		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*pgxstore.Store).WithTx(nil) },
+		Close: func() error { pool.Close(); return nil },
+	}, nil
 }

@@ -19,7 +19,26 @@ import (
 
 	"github.com/stintmq/stint/core"
 	pqstore "github.com/stintmq/stint/drivers/pq"
+	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 )
+
+// database returns a database that closes with the test.
+func database(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("postgres", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// open returns a store that closes with the test.
+func open(t testing.TB, db *sql.DB, opts pqstore.Options) *pqstore.Store {
+	t.Helper()
+	s, err := pqstore.New(db, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
 
 // lossy dials connections to the server. Once told to, it loses the reply to the next statement that inserts or leases a
 // job: the statement arrives, its connection ends.
@@ -64,22 +83,21 @@ func (c *lossyConn) Read(b []byte) (int, error) {
 // TestLostReplyIsNotRepeated: a statement whose reply is lost is not sent on another connection. The caller is told
 // that nobody knows, and the job is there once, or leased once.
 func TestLostReplyIsNotRepeated(t *testing.T) {
-	spare := newSchemas(t)
 	connector, err := pq.NewConnector(dsn(t, "", ""))
 	require.NoError(t, err)
 	l := &lossy{}
 	connector.Dialer(l)
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	s := openAt(t, db, pqstore.Options{Schema: spare.take(t)})
+	s := open(t, db, pqstore.Options{Schema: kit.Schema(t)})
 	ctx := context.Background()
 	for range 5 { // statements are prepared, and connections fresh
-		enqueue(t, s, request("job"))
-		ackAll(t, s, take(t, s, 1))
+		pgstoretest.Enqueue(t, s, pgstoretest.Request("job"))
+		pgstoretest.AckAll(t, s, pgstoretest.Take(t, s, 1))
 	}
 
 	l.lose.Store(true)
-	lost := request("job")
+	lost := pgstoretest.Request("job")
 	lost.Payload = []byte("lost")
 	lost.Metadata = map[string]string{"lost-reply": "1"}
 	_, err = s.Enqueue(ctx, []core.EnqueueRequest{lost})
@@ -90,7 +108,7 @@ func TestLostReplyIsNotRepeated(t *testing.T) {
 	require.EqualValues(t, 1, counts[core.StateWaiting])
 
 	for range 9 {
-		enqueue(t, s, request("job"))
+		pgstoretest.Enqueue(t, s, pgstoretest.Request("job"))
 	}
 	_, err = s.Claim(ctx, core.ClaimRequest{Wants: []core.Want{{Queue: "q", Names: []string{"job"}, Limit: 2}},
 		Token: core.NewToken(), Lease: time.Minute, Worker: "lost-reply"})
@@ -103,11 +121,10 @@ func TestLostReplyIsNotRepeated(t *testing.T) {
 
 // TestPollOnly: without a DSN nothing listens, and this process's own news wake all the same.
 func TestPollOnly(t *testing.T) {
-	spare := newSchemas(t)
-	s := open(t, spare, pqstore.Options{})
+	s := open(t, database(t, dsn(t, "", "")), pqstore.Options{Schema: kit.Schema(t)})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	since := claim(t, s, 1, "job").Wake
+	since := pgstoretest.Claim(t, s, 1, "job").Wake
 	short, stop := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer stop()
 	_, err := s.AwaitWake(short, []string{"q"}, since)
@@ -117,27 +134,27 @@ func TestPollOnly(t *testing.T) {
 		_, err := s.AwaitWake(ctx, []string{"q"}, since)
 		woken <- err
 	}()
-	enqueue(t, s, request("job"))
+	pgstoretest.Enqueue(t, s, pgstoretest.Request("job"))
 	require.NoError(t, <-woken)
-	require.Empty(t, listeners(t, spare))
-	require.Len(t, claim(t, s, 1, "job").Jobs, 1)
+	require.Empty(t, kit.Listeners(t))
+	require.Len(t, pgstoretest.Claim(t, s, 1, "job").Jobs, 1)
 }
 
 // TestSecretsStayHidden: neither errors nor logs nor anything printed shows what a DSN holds.
 func TestSecretsStayHidden(t *testing.T) {
-	spare := newSchemas(t)
+	db := database(t, dsn(t, "", ""))
 	const secret = "s3cret"
 	for _, bad := range []string{"postgres://me:" + secret + "@host:port/", "postgres://me:" + secret + "@[::1/x", "password=" + secret + " 'x"} {
-		_, err := pqstore.New(spare.db, pqstore.Options{DSN: bad})
+		_, err := pqstore.New(db, pqstore.Options{DSN: bad})
 		var invalid *core.InvalidError
 		require.ErrorAs(t, err, &invalid)
 		require.NotContains(t, err.Error(), secret)
 	}
 	var said lockedBuffer
-	opts := pqstore.Options{DSN: "postgres://me:" + secret + "@127.0.0.1:1/x?sslmode=disable&connect_timeout=1", Schema: spare.take(t),
+	opts := pqstore.Options{DSN: "postgres://me:" + secret + "@127.0.0.1:1/x?sslmode=disable&connect_timeout=1", Schema: kit.Schema(t),
 		Logger: slog.New(slog.NewTextHandler(&said, nil))}
-	s := openAt(t, spare.db, opts)
-	claim(t, s, 1, "job")
+	s := open(t, db, opts)
+	pgstoretest.Claim(t, s, 1, "job")
 	require.Eventually(t, func() bool { return strings.Contains(said.String(), "wake channel is down") }, 10*time.Second, time.Millisecond)
 	for _, text := range []string{said.String(), fmt.Sprintf("%v %+v %#v", opts, opts, opts), fmt.Sprintf("%v %+v %#v", s, s, s)} {
 		require.NotContains(t, text, secret)
@@ -164,18 +181,17 @@ func (l *lockedBuffer) String() string {
 // TestTransactionsStarveNobody: an application's transactions hold every connection that db allows, and claims, acks
 // and heartbeats go on.
 func TestTransactionsStarveNobody(t *testing.T) {
-	spare := newSchemas(t)
-	db := connect(t, dsn(t, "", ""))
+	db := database(t, dsn(t, "", ""))
 	var invalid *core.InvalidError
 	db.SetMaxOpenConns(5)
 	_, err := pqstore.New(db, pqstore.Options{})
 	require.ErrorAs(t, err, &invalid)
 	db.SetMaxOpenConns(8)
-	s := openAt(t, db, pqstore.Options{Schema: spare.take(t)})
+	s := open(t, db, pqstore.Options{Schema: kit.Schema(t)})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	enqueue(t, s, request("job"))
-	held := take(t, s, 1)
+	pgstoretest.Enqueue(t, s, pgstoretest.Request("job"))
+	held := pgstoretest.Take(t, s, 1)
 	for db.Stats().InUse < 8 {
 		tx, err := db.BeginTx(ctx, nil)
 		require.NoError(t, err)
@@ -184,5 +200,5 @@ func TestTransactionsStarveNobody(t *testing.T) {
 	x, err := s.Extend(ctx, held, time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, core.Extended{}, x)
-	ackAll(t, s, held)
+	pgstoretest.AckAll(t, s, held)
 }

@@ -49,7 +49,7 @@ func View(s *Store, tx *sql.Tx) core.TxView {
 func SchemaOf(s *Store) string { return pgstore.SchemaOf(s.store) }
 
 // closePatience is how long Close waits for a server that says nothing.
-const closePatience = 5 * time.Second
+const closePatience = 2 * time.Second
 
 // Close is pgstore.Store.Close.
 func (s *Store) Close() error {

@@ -1,4 +1,4 @@
-package pgxstore_test
+package pgstoretest
 
 import (
 	"context"
@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
-	pgxstore "github.com/stintmq/stint/drivers/pgx"
 )
 
-// BenchmarkClaimAck is a claim and its ack, jobs of 20 bytes, from so many goroutines at once.
-func BenchmarkClaimAck(b *testing.B) {
+// benchClaimAck is a claim and its ack, jobs of 20 bytes, from so many goroutines at once.
+func benchClaimAck(b *testing.B, k *Kit) {
 	for _, c := range []struct{ conns, batch int }{{1, 1}, {1, 10}, {1, 100}, {3, 100}, {1, 500}} {
 		b.Run(fmt.Sprintf("%d x %d", c.conns, c.batch), func(b *testing.B) {
-			s, _ := fresh(b)
+			s := k.Own(b)
 			const chunk = 20000
 			for b.Loop() {
 				b.StopTimer()
@@ -35,11 +34,11 @@ func BenchmarkClaimAck(b *testing.B) {
 func fill(b *testing.B, s core.Store, n int) {
 	reqs := make([]core.EnqueueRequest, 1000)
 	for i := range reqs {
-		reqs[i] = request("job")
+		reqs[i] = Request("job")
 		reqs[i].Payload = []byte("twenty bytes of text")
 	}
 	for ; n > 0; n -= len(reqs) {
-		enqueue(b, s, reqs...)
+		Enqueue(b, s, reqs...)
 	}
 }
 
@@ -68,45 +67,45 @@ func drain(b *testing.B, s core.Store, batch int) {
 	}
 }
 
-// BenchmarkEnqueue is one call of so many jobs of 20 bytes.
-func BenchmarkEnqueue(b *testing.B) {
+// benchEnqueue is one call of so many jobs of 20 bytes.
+func benchEnqueue(b *testing.B, k *Kit) {
 	for _, batch := range []int{1, 10, 1000} {
 		b.Run(fmt.Sprint(batch), func(b *testing.B) {
-			s, _ := fresh(b)
+			s := k.Own(b)
 			reqs := make([]core.EnqueueRequest, batch)
 			for i := range reqs {
-				reqs[i] = request("job")
+				reqs[i] = Request("job")
 				reqs[i].Payload = []byte("twenty bytes of text")
 			}
 			for b.Loop() {
-				enqueue(b, s, reqs...)
+				Enqueue(b, s, reqs...)
 			}
 			b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "jobs/s")
 		})
 	}
 }
 
-// BenchmarkPickup is the time from the start of an Enqueue to the end of the Claim of a worker that waited.
-func BenchmarkPickup(b *testing.B) {
+// benchPickup is the time from the start of an Enqueue to the end of the Claim of a worker that waited.
+func benchPickup(b *testing.B, k *Kit) {
 	for _, other := range []bool{false, true} {
 		name := map[bool]string{false: "same store", true: "other store"}[other]
 		b.Run(name, func(b *testing.B) {
 			ctx := context.Background()
-			worker, spare := fresh(b)
+			worker := k.Own(b)
 			producer := worker
 			if other {
-				producer = openAt(b, spare.pool, pgxstore.Options{Schema: worker.Schema()})
+				producer = k.OwnAt(b, k.SchemaOf(worker))
 			}
 			ready, done := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(done)
 				for range ready {
-					since := claim(b, worker, 1, "job").Wake
+					since := Claim(b, worker, 1, "job").Wake
 					done <- struct{}{}
 					if _, err := worker.AwaitWake(ctx, []string{"q"}, since); err != nil {
 						return
 					}
-					for len(claim(b, worker, 1, "job").Jobs) == 0 {
+					for len(Claim(b, worker, 1, "job").Jobs) == 0 {
 						continue
 					}
 					done <- struct{}{}
@@ -117,7 +116,7 @@ func BenchmarkPickup(b *testing.B) {
 				ready <- struct{}{}
 				<-done
 				b.StartTimer()
-				enqueue(b, producer, request("job"))
+				Enqueue(b, producer, Request("job"))
 				<-done
 			}
 			close(ready)

@@ -1,4 +1,4 @@
-package pqstore_test
+package pgstoretest
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/stintmq/stint/core"
 )
 
-// TestWorker runs jobs with a real worker: those that were there before it, and those that come while it idles.
-func TestWorker(t *testing.T) {
-	s, spare := fresh(t)
+// worker runs jobs with a real worker: those that were there before it, and those that come while it idles.
+func worker(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	const n = 2000
@@ -47,12 +47,12 @@ func TestWorker(t *testing.T) {
 	stop()
 	require.NoError(t, <-done)
 	require.EqualValues(t, n+1, ran.Load(), "each job once")
-	checkInvariants(t, spare.db, s.Schema())
+	k.CheckInvariants(t, k.SchemaOf(s))
 }
 
-// BenchmarkWorker is jobs through a worker with 100 takers, no-op handlers.
-func BenchmarkWorker(b *testing.B) {
-	s, _ := fresh(b)
+// benchWorker is jobs through a worker with 100 takers, no-op handlers.
+func benchWorker(b *testing.B, k *Kit) {
+	s := k.Own(b)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	noop := core.NewTask[int]("noop")

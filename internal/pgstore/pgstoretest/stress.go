@@ -1,4 +1,4 @@
-package pgxstore_test
+package pgstoretest
 
 import (
 	"context"
@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
-	pgxstore "github.com/stintmq/stint/drivers/pgx"
 )
 
-// TestEverythingAtOnce: claims, heartbeats, acks of every outcome, sweeps and admin verbs of two processes, in any order
+// everythingAtOnce: claims, heartbeats, acks of every outcome, sweeps and admin verbs of two processes, in any order
 // of rows. Nothing deadlocks, nothing fails, and every job is in one place in the end.
-func TestEverythingAtOnce(t *testing.T) {
-	first, spare := fresh(t)
-	stores := []*pgxstore.Store{first, openAt(t, spare.pool, pgxstore.Options{Schema: first.Schema()})}
+func everythingAtOnce(t testing.TB, k *Kit) {
+	first := k.Open(t, nil)
+	stores := []Store{first, k.OpenAt(t, k.SchemaOf(first), nil)}
 	ctx := context.Background()
 	var reqs []core.EnqueueRequest
 	for i := range 300 {
@@ -25,10 +24,10 @@ func TestEverythingAtOnce(t *testing.T) {
 		r.Priority = i % 3
 		reqs = append(reqs, r)
 	}
-	enqueue(t, first, reqs...)
+	Enqueue(t, first, reqs...)
 	until := time.Now().Add(2 * time.Second)
 	var all sync.WaitGroup
-	again := func(f func(r *rand.Rand, s *pgxstore.Store) error) {
+	again := func(f func(r *rand.Rand, s Store) error) {
 		for i := range 4 {
 			all.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(i), 1))
@@ -41,7 +40,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			})
 		}
 	}
-	again(func(r *rand.Rand, s *pgxstore.Store) error {
+	again(func(r *rand.Rand, s Store) error {
 		token := core.NewToken()
 		got, err := s.Claim(ctx, core.ClaimRequest{Token: token, Worker: "w", Lease: time.Duration(r.IntN(20)) * time.Millisecond,
 			Wants: []core.Want{{Queue: "q", Names: []string{"job"}, Limit: 1 + r.IntN(40)}}})
@@ -69,11 +68,11 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 		return err
 	})
-	again(func(r *rand.Rand, s *pgxstore.Store) error {
+	again(func(r *rand.Rand, s Store) error {
 		_, err := s.RecoverStalled(ctx, core.RecoverRequest{MaxStalls: 1000, Limit: 20})
 		return err
 	})
-	again(func(r *rand.Rand, s *pgxstore.Store) error {
+	again(func(r *rand.Rand, s Store) error {
 		req := reqs[r.IntN(len(reqs))]
 		var err error
 		switch r.IntN(4) {
@@ -94,5 +93,5 @@ func TestEverythingAtOnce(t *testing.T) {
 		return err
 	})
 	all.Wait()
-	checkInvariants(t, spare.pool, first.Schema())
+	k.CheckInvariants(t, k.SchemaOf(first))
 }

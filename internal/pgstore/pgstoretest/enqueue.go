@@ -1,4 +1,4 @@
-package pqstore_test
+package pgstoretest
 
 import (
 	"context"
@@ -13,24 +13,17 @@ import (
 	"github.com/stintmq/stint/core"
 )
 
-func withID(id string) core.EnqueueRequest {
-	r := request("job")
-	r.ID = id
-	return r
-}
-
-// TestContendedID: a transaction holds an id and does not end. A batch with that id in it does not wait for long,
+// contendedID: a transaction holds an id and does not end. A batch with that id in it does not wait for long,
 // and only that item is refused (Q11).
-func TestContendedID(t *testing.T) {
-	s, spare := fresh(t)
+func contendedID(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	tx, err := spare.db.BeginTx(ctx, nil)
-	require.NoError(t, err)
-	enqueue(t, s.WithTx(tx), withID("id-7"))
+	tx := k.Begin(t, s)
+	Enqueue(t, tx.View, withID("id-7"))
 	var reqs []core.EnqueueRequest
 	for i := range 20 {
-		reqs = append(reqs, withID(fmt.Sprintf("id-%d", i)), request("job"))
+		reqs = append(reqs, withID(fmt.Sprintf("id-%d", i)), Request("job"))
 	}
 	reqs = append(reqs, withID("id-7"), withID("id-8"))
 	res, err := s.Enqueue(ctx, reqs)
@@ -50,43 +43,41 @@ func TestContendedID(t *testing.T) {
 	res, err = s.Enqueue(ctx, []core.EnqueueRequest{withID("id-7")})
 	require.NoError(t, err)
 	require.True(t, res[0].Duplicate)
-	require.Len(t, claim(t, s, 100, "job").Jobs, 40)
+	require.Len(t, Claim(t, s, 100, "job").Jobs, 40)
 }
 
-// TestLoserOfARollback: who waited for an id that was rolled back has made the job.
-func TestLoserOfARollback(t *testing.T) {
-	s, spare := fresh(t)
+// loserOfARollback: who waited for an id that was rolled back has made the job.
+func loserOfARollback(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
 	ctx := context.Background()
-	tx, err := spare.db.BeginTx(ctx, nil)
-	require.NoError(t, err)
-	enqueue(t, s.WithTx(tx), withID("id"))
+	tx := k.Begin(t, s)
+	Enqueue(t, tx.View, withID("id"))
 	done := make(chan []core.EnqueueResult)
 	go func() {
 		res, _ := s.Enqueue(ctx, []core.EnqueueRequest{withID("id")})
 		done <- res
 	}()
 	require.Eventually(t, func() bool {
-		var waiting int
-		return spare.db.QueryRowContext(ctx, "select count(*) from pg_locks where not granted").Scan(&waiting) == nil && waiting > 0
+		return k.Numbers(t, "select count(*) from pg_locks where not granted")[0] > 0
 	}, 5*time.Second, time.Millisecond)
 	require.NoError(t, tx.Rollback())
 	require.Equal(t, []core.EnqueueResult{{ID: "id"}}, <-done)
 }
 
-// TestOverlappingTransactions: transactions that enqueue the same ids in opposite orders deadlock, which only they can
+// overlappingTransactions: transactions that enqueue the same ids in opposite orders deadlock, which only they can
 // resolve; the store's own calls beside them never see it.
-func TestOverlappingTransactions(t *testing.T) {
-	s, spare := fresh(t)
+func overlappingTransactions(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
 	ctx := context.Background()
 	both := func(i, n int) error {
-		tx, err := spare.db.BeginTx(ctx, nil)
+		tx, err := k.DB(t).Begin(ctx, s, false)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // does nothing after the commit
 		ids := []string{fmt.Sprintf("a-%d", i), fmt.Sprintf("b-%d", i)}
 		for k := range ids {
-			if _, err := s.WithTx(tx).Enqueue(ctx, []core.EnqueueRequest{withID(ids[(k+n)%2])}); err != nil {
+			if _, err := tx.View.Enqueue(ctx, []core.EnqueueRequest{withID(ids[(k+n)%2])}); err != nil {
 				return err
 			}
 		}
@@ -108,5 +99,5 @@ func TestOverlappingTransactions(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, errors.Join(res[0].Err, res[1].Err))
 	}
-	require.Len(t, claim(t, s, 100, "job").Jobs, 10)
+	require.Len(t, Claim(t, s, 100, "job").Jobs, 10)
 }

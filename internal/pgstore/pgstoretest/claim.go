@@ -1,4 +1,4 @@
-package pgxstore_test
+package pgstoretest
 
 import (
 	"context"
@@ -11,18 +11,18 @@ import (
 	"github.com/stintmq/stint/core"
 )
 
-// TestClaimsLockNoMoreThanTheyTake: with 40 jobs on four priorities, two claims of 20 at once get 20 each. One that
+// claimsLockNoMoreThanTheyTake: with 40 jobs on four priorities, two claims of 20 at once get 20 each. One that
 // locked more than it took would leave the other with less.
-func TestClaimsLockNoMoreThanTheyTake(t *testing.T) {
-	s, _ := fresh(t)
+func claimsLockNoMoreThanTheyTake(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
 	for range 50 {
 		var reqs []core.EnqueueRequest
 		for i := range 40 {
-			r := request("job")
+			r := Request("job")
 			r.Priority = i % 4
 			reqs = append(reqs, r)
 		}
-		enqueue(t, s, reqs...)
+		Enqueue(t, s, reqs...)
 		var got [2]core.Claimed
 		var both sync.WaitGroup
 		for i := range got {

@@ -1,0 +1,83 @@
+package pgstoretest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stintmq/stint/conformance"
+	"github.com/stintmq/stint/core"
+)
+
+// Conformance runs the conformance suite.
+func (k *Kit) Conformance(t *testing.T) { conformance.Run(t, k.Harness()) }
+
+// Harness lets the conformance suite have stores of the kit.
+func (k *Kit) Harness() conformance.Harness {
+	return conformance.Harness{
+		New: func(t testing.TB, clock core.Clock) core.Store { return k.Open(t, clock) },
+		Open: func(t testing.TB, s core.Store, clock core.Clock) core.Store {
+			return k.OpenAt(t, k.SchemaOf(s), clock)
+		},
+		Begin: func(t testing.TB, s core.Store) (core.TxView, func() error, func() error) {
+			tx := k.Begin(t, s.(Store))
+			return tx.View, tx.Commit, tx.Rollback
+		},
+		Check: func(t testing.TB, s core.Store) { k.CheckInvariants(t, k.SchemaOf(s)) },
+		Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule},
+	}
+}
+
+// Test runs what else every Postgres driver has to do.
+func (k *Kit) Test(t *testing.T) {
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) { c.test(t, k) })
+	}
+}
+
+// Case runs one case of Test, by its name.
+func (k *Kit) Case(t testing.TB, name string) {
+	t.Helper()
+	all := cases()
+	i := slices.IndexFunc(all, func(c testCase) bool { return c.name == name })
+	if i < 0 {
+		t.Fatalf("pgstoretest: there is no case %q", name)
+	}
+	all[i].test(t, k)
+}
+
+type testCase struct {
+	name string
+	test func(testing.TB, *Kit)
+}
+
+func cases() []testCase {
+	return []testCase{
+		{"ClaimsLockNoMoreThanTheyTake", claimsLockNoMoreThanTheyTake},
+		{"ContendedID", contendedID},
+		{"LoserOfARollback", loserOfARollback},
+		{"OverlappingTransactions", overlappingTransactions},
+		{"OddSchemaName", oddSchemaName},
+		{"MigrateAtOnce", migrateAtOnce},
+		{"NewerSchema", newerSchema},
+		{"MigrateWaitsInTurn", migrateWaitsInTurn},
+		{"PlansOutliveEmptyTables", plansOutliveEmptyTables},
+		{"EverythingAtOnce", everythingAtOnce},
+		{"HeldRowHoldsNobodyUp", heldRowHoldsNobodyUp},
+		{"TransactionsAboveReadCommitted", transactionsAboveReadCommitted},
+		{"LateCommit", lateCommit},
+		{"NilTx", nilTx},
+		{"ChannelHeals", channelHeals},
+		{"CloseTells", closeTells},
+		{"Closed", closed},
+		{"StrayJobIsFound", strayJobIsFound},
+		{"Worker", worker},
+	}
+}
+
+// Benchmark runs the benchmarks.
+func (k *Kit) Benchmark(b *testing.B) {
+	b.Run("ClaimAck", func(b *testing.B) { benchClaimAck(b, k) })
+	b.Run("Enqueue", func(b *testing.B) { benchEnqueue(b, k) })
+	b.Run("Pickup", func(b *testing.B) { benchPickup(b, k) })
+	b.Run("Worker", func(b *testing.B) { benchWorker(b, k) })
+}

@@ -1,0 +1,108 @@
+package pgstoretest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stintmq/stint/core"
+)
+
+// heldRowHoldsNobodyUp: an application's transaction that completed a job stays open. Heartbeats, acks, sweeps and
+// claims of the others go on, and say of that one job that it is held (Q21).
+func heldRowHoldsNobodyUp(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for range 10 {
+		Enqueue(t, s, Request("job"))
+	}
+	held := Take(t, s, 5)
+	tx := k.Begin(t, s)
+	require.NoError(t, tx.View.Complete(ctx, held[2], nil))
+
+	x, err := s.Extend(ctx, held, time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, core.Extended{Busy: held[2:3]}, x)
+	acks := make([]core.Ack, len(held))
+	for i := range held {
+		acks[i] = core.Ack{Lease: held[i], Outcome: core.OutcomeComplete}
+	}
+	res, err := s.Ack(ctx, acks)
+	require.NoError(t, err)
+	for i, r := range res {
+		if i == 2 {
+			require.ErrorIs(t, r.Err, core.ErrUnavailable)
+			continue
+		}
+		require.Equal(t, core.AckResult{State: core.StateCompleted}, r)
+	}
+	_, err = s.RecoverStalled(ctx, core.RecoverRequest{})
+	require.NoError(t, err)
+	Take(t, s, 5)
+
+	require.NoError(t, tx.Rollback())
+	x, err = s.Extend(ctx, held[2:3], time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, core.Extended{}, x)
+}
+
+// transactionsAboveReadCommitted: a conflict there can only be answered by a new transaction (Q14).
+func transactionsAboveReadCommitted(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	ctx := context.Background()
+	Enqueue(t, s, Request("job"))
+	l := Take(t, s, 1)
+	tx, err := k.DB(t).Begin(ctx, s, true)
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback() }()
+	_, err = tx.X.Exec(ctx, "select 1") // its snapshot
+	require.NoError(t, err)
+	x, err := s.Extend(ctx, l, time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, core.Extended{}, x)
+	require.ErrorIs(t, tx.View.Complete(ctx, l[0], nil), core.ErrRetryTx)
+}
+
+// lateCommit: jobs of a transaction that commits after others' younger jobs were claimed are claimed too, at
+// once: its commit tells from where on to look.
+func lateCommit(t testing.TB, k *Kit) {
+	worker := k.Open(t, nil)
+	producer := k.OpenAt(t, k.SchemaOf(worker), nil)
+	ctx := context.Background()
+	var since core.WakeToken
+	awaken := func() {
+		wake, err := worker.AwaitWake(ctx, []string{"q"}, since)
+		require.NoError(t, err)
+		since = wake.Token
+	}
+	since = begin(t, worker)
+	awaken() // it listens
+	tx := k.Begin(t, producer)
+	late := Enqueue(t, tx.View, Request("job"))[0].ID
+	for range 100 {
+		Enqueue(t, producer, Request("job"))
+	}
+	for left := 100; left > 0; {
+		left -= len(Claim(t, worker, 10, "job").Jobs)
+	}
+	since = Claim(t, worker, 10, "job").Wake
+	require.NoError(t, tx.Commit())
+	for {
+		if got := Claim(t, worker, 10, "job"); len(got.Jobs) > 0 {
+			require.Equal(t, late, got.Jobs[0].ID)
+			return
+		}
+		awaken()
+	}
+}
+
+// nilTx: no transaction is no panic.
+func nilTx(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	_, err := k.DB(t).NilTx(s).Enqueue(context.Background(), []core.EnqueueRequest{Request("job")})
+	var invalid *core.InvalidError
+	require.ErrorAs(t, err, &invalid)
+}

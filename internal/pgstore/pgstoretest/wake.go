@@ -1,0 +1,118 @@
+package pgstoretest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stintmq/stint/core"
+)
+
+// Listeners are the backends that listen to a store's channel.
+func (k *Kit) Listeners(t testing.TB) []int64 {
+	t.Helper()
+	return k.Numbers(t, `select pid from pg_stat_activity
+		where query ilike 'listen "stint_%' and datname = current_database() and state = 'idle'`)
+}
+
+// channelHeals: the connection that listens is killed; there is a new one at once, everybody looks again, and
+// wakes come through (Q16).
+func channelHeals(t testing.TB, k *Kit) {
+	worker := k.Open(t, nil)
+	producer := k.OpenAt(t, k.SchemaOf(worker), nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	since := begin(t, worker)
+	for range 3 {
+		wake, err := worker.AwaitWake(ctx, []string{"q"}, since) // at once when it listens
+		require.NoError(t, err)
+		pids := k.Listeners(t)
+		require.NotEmpty(t, pids)
+		k.Exec(t, "select pg_terminate_backend(pid::integer) from unnest($1::bigint[]) pid", pids)
+		wake, err = worker.AwaitWake(ctx, []string{"q"}, wake.Token) // the new connection wakes
+		require.NoError(t, err)
+		Enqueue(t, producer, Request("job"))
+		wake, err = worker.AwaitWake(ctx, []string{"q"}, wake.Token)
+		require.NoError(t, err)
+		since = ""
+		for len(Claim(t, worker, 1, "job").Jobs) == 0 {
+			wake, err = worker.AwaitWake(ctx, []string{"q"}, wake.Token)
+			require.NoError(t, err)
+		}
+	}
+}
+
+// closeTells: a process that enqueues and exits has told the others (Q15).
+func closeTells(t testing.TB, k *Kit) {
+	worker := k.Open(t, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	wake, err := worker.AwaitWake(ctx, []string{"q"}, begin(t, worker))
+	require.NoError(t, err)
+	for range 5 {
+		producer, err := k.DB(t).New(k.SchemaOf(worker))
+		require.NoError(t, err)
+		Enqueue(t, producer, Request("job"))
+		Enqueue(t, producer, Request("job")) // within the gap
+		require.NoError(t, producer.Close())
+		for left := 2; left > 0; {
+			got := Claim(t, worker, 10, "job")
+			if left -= len(got.Jobs); left > 0 {
+				wake, err = worker.AwaitWake(ctx, []string{"q"}, got.Wake)
+				require.NoError(t, err)
+			}
+		}
+		_ = wake
+	}
+}
+
+// closed: after Close every call says so, and what waited has returned.
+func closed(t testing.TB, k *Kit) {
+	s := k.Own(t)
+	ctx := context.Background()
+	wake, err := s.AwaitWake(ctx, nil, "")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		for {
+			w, err := s.AwaitWake(ctx, []string{"q"}, wake.Token)
+			if err != nil {
+				done <- err
+				return
+			}
+			wake = w
+		}
+	}()
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, core.ErrUnavailable)
+	_, err = s.Enqueue(ctx, []core.EnqueueRequest{Request("job")})
+	require.ErrorIs(t, err, core.ErrUnavailable)
+	_, err = s.Claim(ctx, core.ClaimRequest{Token: core.NewToken()})
+	require.ErrorIs(t, err, core.ErrUnavailable)
+	_, err = s.Get(ctx, "a")
+	require.ErrorIs(t, err, core.ErrUnavailable)
+	require.ErrorIs(t, s.Migrate(ctx), core.ErrUnavailable)
+}
+
+// strayJobIsFound: a claim that had jobs locked and did not take them tells nobody; a later claim that looks
+// without marks finds them.
+func strayJobIsFound(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_, err := s.AwaitWake(ctx, nil, begin(t, s))
+	require.NoError(t, err)
+	Enqueue(t, s, Request("job"))
+	tx := k.Begin(t, s)
+	_, err = tx.X.Exec(ctx, "select from "+k.SchemaOf(s)+".ready for update") // as a claim does
+	require.NoError(t, err)
+	got := Claim(t, s, 1, "job")
+	require.Empty(t, got.Jobs)
+	require.Positive(t, got.NextIn, "somebody has it locked")
+	require.LessOrEqual(t, got.NextIn, 50*time.Millisecond)
+	require.NoError(t, tx.Rollback())
+	require.Eventually(t, func() bool { return len(Claim(t, s, 1, "job").Jobs) == 1 }, 20*time.Second, 50*time.Millisecond)
+}
