@@ -39,7 +39,7 @@ func TestConnectionsCutUnderLoad(t *testing.T) {
 		e := sharedEnv(t, d)
 		at, proxy := e.at.via(t)
 		s, plain := e.open(at), e.open(e.at)
-		jobs, cuts := size(1500, 10_000), size(60, 600)
+		jobs, cuts := size(1000, 10_000), size(50, 500)
 		enqueue(t, plain, requests(t, "q", 0, jobs/2))
 		via := func(c *child) { c.At = at }
 		crew := []*process{e.start(e.worker("worker-1", via)), e.start(e.worker("worker-2", via))}

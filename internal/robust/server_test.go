@@ -44,7 +44,7 @@ func TestServerRestarted(t *testing.T) {
 		server := pgtest.Start(t, pgtest.Options{Durable: true})
 		e := newEnv(t, d, targetOf(t, server.DSN()))
 		s := e.open(e.at)
-		rounds, jobs := size(3, 8), size(1200, 6000)
+		rounds, jobs := size(2, 8), size(800, 6000)
 		enqueue(t, s, requests(t, "q", 0, jobs/2))
 		crew := []*process{e.start(e.worker("worker-1")), e.start(e.worker("worker-2"))}
 		var producer sync.WaitGroup
@@ -78,7 +78,7 @@ func TestBackendsTerminated(t *testing.T) {
 		victims := map[string]string{"application_name": "stint_" + e.schema[len(e.schema)-12:]}
 		at := e.at.with(victims)
 		s := e.open(at)
-		jobs := size(1500, 10_000)
+		jobs := size(1000, 10_000)
 		enqueue(t, s, requests(t, "q", 0, jobs/2))
 		viaVictims := func(c *child) { c.At = at }
 		crew := []*process{e.start(e.worker("worker-1", viaVictims)), e.start(e.worker("worker-2", viaVictims))}
@@ -87,7 +87,7 @@ func TestBackendsTerminated(t *testing.T) {
 		reqs := requests(t, "q", jobs/2, jobs-jobs/2)
 		producer.Go(func() { produced = persistent(s, reqs) })
 		kills, ears := 0, 0
-		for kills < size(60, 500) && e.completed() < jobs {
+		for kills < size(50, 500) && e.completed() < jobs {
 			var heard bool
 			err := e.pool.QueryRow(context.Background(), `select heard from (
 					select pid, query ilike 'listen%' as heard from pg_stat_activity where application_name = $1

@@ -34,10 +34,18 @@ func role(t *testing.T, server target, name string, settings ...string) target {
 	return server.as(name, "secret")
 }
 
-// TestDefaultIsolation: an administrator made another isolation level the default. The store's own statements cope
-// with what that brings, and nobody sees an error.
-func TestDefaultIsolation(t *testing.T) {
+// TestSettings: what administrators set for a role, on a server whose roles are the test's.
+func TestSettings(t *testing.T) {
 	server := targetOf(t, pgtest.Start(t).DSN())
+	t.Run("default isolation", func(t *testing.T) { defaultIsolation(t, server) })
+	t.Run("server timeouts", func(t *testing.T) { serverTimeouts(t, server) })
+	t.Run("statement cancelled", func(t *testing.T) { statementCancelled(t, server) })
+	t.Run("odd", func(t *testing.T) { oddSettings(t, server) })
+}
+
+// defaultIsolation: another isolation level is the default. The store's own statements cope with what that brings,
+// and nobody sees an error.
+func defaultIsolation(t *testing.T, server target) {
 	for _, level := range []string{"serializable", "repeatable read"} {
 		t.Run(level, func(t *testing.T) {
 			eachDriver(t, func(t *testing.T, d driver) {
@@ -90,10 +98,8 @@ var oddities = map[string][]string{
 		"enable_tidscan to off", "work_mem to '64kB'"},
 }
 
-// TestOddSettings: whatever an administrator set for the role, values come back as they were given.
-func TestOddSettings(t *testing.T) {
-	t.Parallel()
-	server := targetOf(t, pgtest.Start(t).DSN())
+// oddSettings: whatever is set, values come back as they were given.
+func oddSettings(t *testing.T, server target) {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, server.dsn())
 	require.NoError(t, err)
@@ -103,6 +109,7 @@ func TestOddSettings(t *testing.T) {
 	require.NoError(t, conn.Close(ctx))
 	for name, settings := range oddities {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			eachDriver(t, func(t *testing.T, d driver) {
 				at := role(t, server, name+"_"+d.name, settings...)
 				e := newEnv(t, d, at)

@@ -10,20 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stintmq/stint/core"
-	"github.com/stintmq/stint/internal/pgtest"
 )
 
-// TestServerTimeouts: the role's statements may take 200 ms and its transactions may idle for 500 ms. Load goes
-// through, and what the server cut short is done again.
-func TestServerTimeouts(t *testing.T) {
-	server := targetOf(t, pgtest.Start(t).DSN())
+// serverTimeouts: the role's statements may take 200 ms and its transactions may idle for 500 ms. Load goes through,
+// and what the server cut short is done again.
+func serverTimeouts(t *testing.T, server target) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		at := role(t, server, "hasty_"+d.name, "statement_timeout to '200ms'", "idle_in_transaction_session_timeout to '500ms'")
 		e := newEnv(t, d, server)
 		s, plain := e.open(at), e.open(server)
 		hasty := func(c *child) { c.At = at }
 		crew := []*process{e.start(e.worker("worker-1", hasty)), e.start(e.worker("worker-2", hasty))}
-		jobs := size(1500, 10_000)
+		jobs := size(1000, 10_000)
 		var producer sync.WaitGroup
 		producer.Go(func() { enqueue(t, s, requests(t, "q", 0, jobs)) })
 		// Meanwhile some statements run into the limit: somebody locks what every claim, heartbeat and ack writes.
@@ -47,10 +45,8 @@ func TestServerTimeouts(t *testing.T) {
 	})
 }
 
-// TestStatementCancelled: a statement that the server cancels is an outage, not a fault of the data, and was not done.
-func TestStatementCancelled(t *testing.T) {
-	t.Parallel()
-	server := targetOf(t, pgtest.Start(t).DSN())
+// statementCancelled: a statement that the server cancels is an outage, not a fault of the data, and was not done.
+func statementCancelled(t *testing.T, server target) {
 	ctx := context.Background()
 	eachDriver(t, func(t *testing.T, d driver) {
 		at := role(t, server, "cancelled_"+d.name, "statement_timeout to '100ms'", "idle_in_transaction_session_timeout to '200ms'")
