@@ -44,7 +44,7 @@ func (s *subject) big(ctx context.Context) (out sample, err error) {
 			if err != nil {
 				return out, err
 			}
-			out.Series = append(out.Series, p.Rate, p.cpu())
+			out.Parts = append(out.Parts, p)
 		}
 	}
 	return out, nil
@@ -81,9 +81,9 @@ func (s *subject) fill(ctx context.Context) error {
 func bigTable(rows []row, cfg Config) string {
 	var empty, full, emptyCPU, fullCPU []float64
 	for _, r := range rows {
-		for i := 0; i+3 < len(r.Series); i += 4 {
-			empty, emptyCPU = append(empty, r.Series[i]), append(emptyCPU, r.Series[i+1])
-			full, fullCPU = append(full, r.Series[i+2]), append(fullCPU, r.Series[i+3])
+		for i := 0; i+1 < len(r.Parts); i += 2 {
+			empty, emptyCPU = append(empty, r.Parts[i].Rate), append(emptyCPU, r.Parts[i].cpu())
+			full, fullCPU = append(full, r.Parts[i+1].Rate), append(fullCPU, r.Parts[i+1].cpu())
 		}
 	}
 	if len(empty) == 0 {

@@ -18,7 +18,7 @@ import (
 type sample struct {
 	Insert, Drain, Steady, Tx phase
 	Near, Far                 latency // enqueued by the process that works; by another
-	Series                    []float64
+	Parts                     []phase // of a run that is compared with itself
 }
 
 // latency is in ms, from the call of an enqueue to the handler's first line.

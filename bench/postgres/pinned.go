@@ -52,7 +52,7 @@ func (s *subject) pinned(ctx context.Context) (out sample, err error) {
 			return nil
 		})
 	}()
-	out.Series, err = rates(ctx, s.cfg.PinnedFor, &ran)
+	out.Parts, err = s.parts(ctx, s.cfg.PinnedFor, &ran)
 	cancel()
 	if doneErr := <-done; produceCtx.Err() == nil {
 		err = errors.Join(err, doneErr)
@@ -60,20 +60,31 @@ func (s *subject) pinned(ctx context.Context) (out sample, err error) {
 	return out, err
 }
 
-// rates are those of the fifths of a time.
-func rates(ctx context.Context, d time.Duration, ran *atomic.Int64) (list []float64, err error) {
+// parts are the fifths of a time.
+func (s *subject) parts(ctx context.Context, d time.Duration, ran *atomic.Int64) (list []phase, err error) {
 	tick := time.NewTicker(d / fifths)
 	defer tick.Stop()
-	at, before := time.Now(), ran.Load()
+	from, err := s.meter.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before := ran.Load()
 	for range fifths {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		now, n := time.Now(), ran.Load()
-		list = append(list, float64(n-before)/now.Sub(at).Seconds())
-		at, before = now, n
+		n := ran.Load()
+		p, err := s.meter.since(ctx, from, int(max(n-before, 1)))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+		if from, err = s.meter.read(ctx); err != nil {
+			return nil, err
+		}
+		before = n
 	}
 	return list, nil
 }
@@ -81,21 +92,18 @@ func rates(ctx context.Context, d time.Duration, ran *atomic.Int64) (list []floa
 func pinnedTable(rows []row, cfg Config) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "A transaction at REPEATABLE READ stays open for %v while jobs are enqueued and worked at full rate.\n\n", cfg.PinnedFor)
-	b.WriteString("| contender | jobs/s in each fifth of the time | last : second | at least 0.80 |\n|---|---|--:|---|\n")
+	b.WriteString("Each fifth of the time: jobs/s (CPU of client/server in µs per job, bytes of WAL per job).\n\n")
+	b.WriteString("| contender | 1 | 2 | 3 | 4 | 5 | last : second | CPU | at least 0.80 |\n|---|--:|--:|--:|--:|--:|--:|--:|---|\n")
 	for _, r := range rows {
-		if len(r.Series) != fifths {
+		if len(r.Parts) != fifths {
 			continue
 		}
-		ratio := r.Series[4] / r.Series[1]
-		fmt.Fprintf(&b, "| %s | %s | %.2f | %s |\n", r.name, join(r.Series), ratio, mark(ratio >= 0.8))
+		fmt.Fprintf(&b, "| %s |", r.name)
+		for _, p := range r.Parts {
+			fmt.Fprintf(&b, " %s |", p.cell())
+		}
+		ratio := r.Parts[4].Rate / r.Parts[1].Rate
+		fmt.Fprintf(&b, " %.2f | %.2f | %s |\n", ratio, r.Parts[4].cpu()/r.Parts[1].cpu(), mark(ratio >= 0.8))
 	}
 	return b.String()
-}
-
-func join(list []float64) string {
-	words := make([]string, len(list))
-	for i, v := range list {
-		words[i] = fmt.Sprintf("%.0f", v)
-	}
-	return strings.Join(words, ", ")
 }

@@ -56,7 +56,7 @@ func median(list []sample) sample {
 		Tx:     phaseOf(func(s sample) phase { return s.Tx }),
 		Near:   latencyOf(func(s sample) latency { return s.Near }),
 		Far:    latencyOf(func(s sample) latency { return s.Far }),
-		Series: list[0].Series,
+		Parts:  list[0].Parts,
 	}
 }
 
@@ -106,8 +106,8 @@ func brief(s sample) string {
 	if s.Near.P50 > 0 {
 		parts = append(parts, fmt.Sprintf("pickup %.2f/%.2f, from elsewhere %.2f/%.2f ms", s.Near.P50, s.Near.P99, s.Far.P50, s.Far.P99))
 	}
-	if len(s.Series) > 0 {
-		parts = append(parts, join(s.Series))
+	for _, p := range s.Parts {
+		parts = append(parts, p.cell())
 	}
 	return strings.Join(parts, ", ")
 }
