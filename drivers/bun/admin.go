@@ -7,46 +7,46 @@ import (
 )
 
 // Retry implements core.Admin.
-func (s *Store) Retry(ctx context.Context, id string) error {
+func (s *lite) Retry(ctx context.Context, id string) error {
 	return s.write(ctx, func(ctx context.Context, sn *session) error { return sn.Retry(ctx, id) })
 }
 
 // Cancel implements core.Admin.
-func (s *Store) Cancel(ctx context.Context, id string) (core.State, error) {
+func (s *lite) Cancel(ctx context.Context, id string) (core.State, error) {
 	return result(ctx, s.write, func(ctx context.Context, sn *session) (core.State, error) {
 		return sn.Cancel(ctx, id)
 	})
 }
 
 // CancelByKey implements core.Admin: this store has no dedupe keys.
-func (s *Store) CancelByKey(context.Context, string, string) (bool, error) {
+func (s *lite) CancelByKey(context.Context, string, string) (bool, error) {
 	return false, &core.UnsupportedError{Op: "CancelByKey", Reason: "the SQLite store has no dedupe keys yet"}
 }
 
 // Promote implements core.Admin.
-func (s *Store) Promote(ctx context.Context, id string) error {
+func (s *lite) Promote(ctx context.Context, id string) error {
 	return s.write(ctx, func(ctx context.Context, sn *session) error { return sn.Promote(ctx, id) })
 }
 
 // Remove implements core.Admin.
-func (s *Store) Remove(ctx context.Context, id string) (bool, error) {
+func (s *lite) Remove(ctx context.Context, id string) (bool, error) {
 	return result(ctx, s.write, func(ctx context.Context, sn *session) (bool, error) {
 		return sn.Remove(ctx, id)
 	})
 }
 
 // Pause implements core.Admin.
-func (s *Store) Pause(ctx context.Context, queue string) error {
+func (s *lite) Pause(ctx context.Context, queue string) error {
 	return s.write(ctx, func(ctx context.Context, sn *session) error { return sn.Pause(ctx, queue) })
 }
 
 // Resume implements core.Admin.
-func (s *Store) Resume(ctx context.Context, queue string) error {
+func (s *lite) Resume(ctx context.Context, queue string) error {
 	return s.write(ctx, func(ctx context.Context, sn *session) error { return sn.Resume(ctx, queue) })
 }
 
 // Paused implements core.Admin.
-func (s *Store) Paused(ctx context.Context) ([]string, error) {
+func (s *lite) Paused(ctx context.Context) ([]string, error) {
 	return result(ctx, s.read, func(ctx context.Context, sn *session) ([]string, error) {
 		return sn.Paused(ctx)
 	})

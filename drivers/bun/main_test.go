@@ -14,6 +14,7 @@ import (
 
 	"github.com/stintmq/stint/core"
 	bunstore "github.com/stintmq/stint/drivers/bun"
+	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 )
 
 // These make the test binary another process, that works on the file which they name.
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(pgstoretest.Main(m, overPgdriver, overPgx))
 }
 
 func openAndEnqueue(path string) error {

@@ -12,25 +12,36 @@ import (
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/litesql"
+	"github.com/stintmq/stint/internal/pgstore/pgstd"
 	"github.com/stintmq/stint/internal/stdsql"
 )
 
-// New returns a store in the database of db, which the caller opened with modernc.org/sqlite and closes after
-// the store. The database must have been migrated (Migrate; else *core.SchemaError), be in WAL mode, and every
-// connection needs a busy_timeout and foreign_keys: put them into the data source name, as in
+// New returns a store in the database of db, which the caller opened and closes after the store. The dialect of db says
+// which kind it is: SQLite or Postgres; another is a *core.UnsupportedError. The database must have been migrated
+// (Migrate; else *core.SchemaError on SQLite, *SchemaError on Postgres).
+//
+// SQLite is opened with modernc.org/sqlite. It must be in WAL mode, and every connection needs a busy_timeout and
+// foreign_keys: put them into the data source name, as in
 //
 //	file:app.db?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=synchronous(full)
 //
 // What is missing comes in one error. The store takes connections of db for its calls: with SetMaxOpenConns(1)
 // a transaction of the application's holds up all of them, reads included.
+//
+// Postgres is opened with pgdriver, pgx/stdlib or lib/pq. SetMaxOpenConns, if any, must be more than 5, and more than 6
+// where the store listens on a connection of db: it keeps that many for itself.
 func New(db *bun.DB, opts Options) (*Store, error) {
-	if db == nil {
-		return nil, &core.InvalidError{Field: "db", Reason: "is nil"}
+	kind, err := dialectOf(db)
+	if err != nil {
+		return nil, err
+	}
+	if kind == dialect.PG {
+		return newPostgres(db, opts)
 	}
 	if opts.Synchronous != "" {
 		return nil, &core.InvalidError{Field: "Options.Synchronous", Reason: "is for OpenSQLite; set it where db is opened"}
 	}
-	if err := errors.Join(opts.validate(), checkDialect(db)); err != nil {
+	if err := opts.forLite(); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
@@ -38,24 +49,44 @@ func New(db *bun.DB, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{bun: db, writer: db.DB, readers: db.DB, listener: db.DB, lock: true, opts: opts, busy: busy}
-	return s.start(ctx)
+	s, err := (&lite{writer: db.DB, readers: db.DB, listener: db.DB, lock: true, opts: opts, busy: busy}).start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return onLite(s, db), nil
 }
 
-// Migrate brings the schema in db up to date. It may be repeated, and run from several processes at once.
-func Migrate(ctx context.Context, db *bun.DB) error {
-	if err := checkDialect(db); err != nil {
+// Migrate brings the schema in db up to date, making it if it is not there. It may be repeated, and run from several
+// processes at once. Of the options, which may be given once, it takes the Schema. On Postgres a lock that others hold
+// is waited for for a second at a time, so that no heartbeat queues behind a migration that does; after five minutes it
+// gives up.
+func Migrate(ctx context.Context, db *bun.DB, opts ...Options) error {
+	o, err := once(opts)
+	if err != nil {
+		return err
+	}
+	kind, err := dialectOf(db)
+	if err != nil {
+		return err
+	}
+	if kind == dialect.PG {
+		return pgstd.Migrate(ctx, db.DB, o.Schema)
+	}
+	if err := o.forLite(); err != nil {
 		return err
 	}
 	return migrate(ctx, db.DB)
 }
 
-func checkDialect(db *bun.DB) error {
-	if name := db.Dialect().Name(); name != dialect.SQLite {
-		return &core.UnsupportedError{Op: "bunstore on " + name.String(),
-			Reason: "this release knows the dialect of SQLite; Postgres comes with a release of its own"}
+func dialectOf(db *bun.DB) (dialect.Name, error) {
+	if db == nil {
+		return dialect.Invalid, &core.InvalidError{Field: "db", Reason: "is nil"}
 	}
-	return nil
+	name := db.Dialect().Name()
+	if name != dialect.SQLite && name != dialect.PG {
+		return name, &core.UnsupportedError{Op: "bunstore on " + name.String(), Reason: "it knows the dialects of SQLite and Postgres"}
+	}
+	return name, nil
 }
 
 // checkSettings looks at two connections where there can be two: a pragma that was run on one of them, and is

@@ -61,10 +61,10 @@ func TestNewLooksAtEveryConnection(t *testing.T) {
 	require.NotContains(t, err.Error(), "foreign")
 }
 
-// postgresLike is a dialect that is not SQLite's.
-type postgresLike struct{ *sqlitedialect.Dialect }
+// otherDialect is neither SQLite's nor Postgres's.
+type otherDialect struct{ *sqlitedialect.Dialect }
 
-func (postgresLike) Name() dialect.Name { return dialect.PG }
+func (otherDialect) Name() dialect.Name { return dialect.MySQL }
 
 func TestNewRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
@@ -76,11 +76,15 @@ func TestNewRefuses(t *testing.T) {
 	_, err = bunstore.New(appDB(t, path, goodSettings), bunstore.Options{Limits: core.Limits{Payload: -1}})
 	require.ErrorAs(t, err, &invalid)
 
-	pg := bun.NewDB(appDB(t, path, goodSettings).DB, postgresLike{sqlitedialect.New()})
-	_, err = bunstore.New(pg, bunstore.Options{})
+	_, err = bunstore.New(appDB(t, path, goodSettings), bunstore.Options{Schema: "x"})
+	require.ErrorAs(t, err, &invalid)
+	require.ErrorAs(t, bunstore.Migrate(context.Background(), appDB(t, path, goodSettings), bunstore.Options{Schema: "x"}), &invalid)
+	require.ErrorAs(t, bunstore.Migrate(context.Background(), nil), &invalid)
+
+	other := bun.NewDB(appDB(t, path, goodSettings).DB, otherDialect{sqlitedialect.New()})
+	_, err = bunstore.New(other, bunstore.Options{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.ErrorContains(t, err, "Postgres")
-	require.ErrorIs(t, bunstore.Migrate(context.Background(), pg), errors.ErrUnsupported)
+	require.ErrorIs(t, bunstore.Migrate(context.Background(), other), errors.ErrUnsupported)
 }
 
 // TestNewOnOneConnection: the usual advice for SQLite; all calls then share it.

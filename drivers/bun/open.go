@@ -31,18 +31,14 @@ const maxReaders = 4
 // release (*FileError, *core.SchemaError) is not touched. Jobs in memory are memstore's business: "" and ":memory:"
 // are an InvalidError.
 func OpenSQLite(path string, opts ...Options) (*Store, error) {
-	var o Options
-	switch len(opts) {
-	case 0:
-	case 1:
-		o = opts[0]
-	default:
-		return nil, &core.InvalidError{Field: "opts", Reason: "may be given once"}
-	}
-	if err := o.validate(); err != nil {
+	o, err := once(opts)
+	if err != nil {
 		return nil, err
 	}
-	path, err := checkPath(path)
+	if err := o.forLite(); err != nil {
+		return nil, err
+	}
+	path, err = checkPath(path)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +47,16 @@ func OpenSQLite(path string, opts ...Options) (*Store, error) {
 		return nil, err
 	}
 	s, err := open(ctx, path, o)
-	if err != nil && litesql.Unreadable(err) {
+	switch {
+	case litesql.Unreadable(err):
 		return nil, unreadable(path, err)
+	case err != nil:
+		return nil, err
 	}
-	return s, err
+	return onLite(s, bun.NewDB(s.writer, sqlitedialect.New())), nil
 }
 
-func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
+func open(ctx context.Context, path string, o Options) (_ *lite, err error) {
 	synchronous := "FULL"
 	if o.Synchronous != "" {
 		synchronous = o.Synchronous
@@ -85,10 +84,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := migrate(ctx, writer); err != nil {
 		return nil, err
 	}
-	s := &Store{
-		bun: bun.NewDB(writer, sqlitedialect.New()), writer: writer, readers: readers, listener: listener, owned: true,
-		opts: o, busy: busyTimeout,
-	}
+	s := &lite{writer: writer, readers: readers, listener: listener, owned: true, opts: o, busy: busyTimeout}
 	return s.start(ctx)
 }
 

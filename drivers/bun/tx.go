@@ -2,28 +2,21 @@ package bunstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-
-	"github.com/uptrace/bun"
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/litesql"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
-// WithTx implements core.TxStore: what the view does happens when the caller commits tx, or not at all (Q14).
-//
-// tx may come from DB() or from any other handle on the same file. One that reads before it writes can be
-// overtaken by another writer: its next write then returns core.ErrRetryTx. Those of a store made by OpenSQLite
-// take the write lock as they begin and never do.
-//
-// With an error nothing was done, and tx may go on: each call is undone to where it began. If SQLite has undone all
-// of tx instead, as it does when the disk is full or broken, tx is at its end, and Commit says so.
-func (s *Store) WithTx(tx bun.Tx) core.TxView { return txView{s, tx} }
+// inTx undoes each call that fails to where it began, so that the caller's transaction may go on. If SQLite has undone
+// all of it instead, as it does when the disk is full or broken, it is at its end, and Commit says so.
+func (s *lite) inTx(tx *sql.Tx) core.TxView { return txView{s, tx} }
 
 type txView struct {
-	s  *Store
-	tx bun.Tx
+	s  *lite
+	tx *sql.Tx
 }
 
 // Enqueue implements core.Enqueuer.
@@ -41,7 +34,7 @@ func (v txView) Complete(ctx context.Context, l core.Lease, res []byte) error {
 var errNoTx = &core.InvalidError{Field: "tx", Reason: "is no transaction"}
 
 func (v txView) run(ctx context.Context, op func(context.Context, *session) error) error {
-	if v.tx.Tx == nil {
+	if v.tx == nil {
 		return errNoTx
 	}
 	if err := v.s.enter(); err != nil {
@@ -51,7 +44,7 @@ func (v txView) run(ctx context.Context, op func(context.Context, *session) erro
 	if err := ctx.Err(); err != nil {
 		return txFault(ctx, err)
 	}
-	x, whole := v.s.kept.In(v.tx.Tx), context.WithoutCancel(ctx)
+	x, whole := v.s.kept.In(v.tx), context.WithoutCancel(ctx)
 	undo, err := litesql.Savepoint(whole, x)
 	if err != nil {
 		return txFault(ctx, err)
@@ -64,7 +57,7 @@ func (v txView) run(ctx context.Context, op func(context.Context, *session) erro
 		if undo.RollBack(whole) != nil {
 			// SQLite was ahead of us and ended the transaction. Now database/sql knows it too, and will not run what
 			// the caller still sends as statements outside one.
-			_ = v.tx.Tx.Rollback()
+			_ = v.tx.Rollback()
 		}
 		return txFault(ctx, err)
 	}

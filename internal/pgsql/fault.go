@@ -15,6 +15,10 @@ func SQLState(err error) string {
 	if errors.As(err, &coded) {
 		return coded.SQLState()
 	}
+	var fields interface{ Field(kind byte) string } // pgdriver's
+	if errors.As(err, &fields) {
+		return fields.Field('C')
+	}
 	return ""
 }
 

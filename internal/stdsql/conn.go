@@ -11,6 +11,25 @@ import (
 // On is an executor on one connection, outside of any transaction.
 func On(conn *sql.Conn) sqlexec.Executor { return pinned{conn} }
 
+const tries = 10 // to find a connection in the pool that still works
+
+// Working returns a connection of db that has just answered.
+func Working(ctx context.Context, db *sql.DB) (conn *sql.Conn, err error) {
+	for range tries {
+		if conn, err = db.Conn(ctx); err != nil {
+			return nil, err
+		}
+		if err = conn.PingContext(ctx); err == nil {
+			return conn, nil
+		}
+		Discard(conn)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return nil, err
+}
+
 // Conn is an executor on one connection on which each text stays prepared for as long as the connection lives. It
 // serves one call at a time.
 type Conn struct {

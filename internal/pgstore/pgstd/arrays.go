@@ -47,7 +47,7 @@ func replaced(values []any, as func(any) (any, bool)) []any {
 	return out
 }
 
-// argument knows the slices that package pgsql passes; []byte is a value of its own.
+// argument knows the slices and times that package pgsql passes; []byte is a value of its own.
 func argument(v any) (any, bool) {
 	switch v := v.(type) {
 	case []string:
@@ -64,6 +64,8 @@ func argument(v any) (any, bool) {
 		return array(v, strconv.AppendBool), true
 	case []time.Time:
 		return array(v, appendTime), true
+	case time.Time: // pgdriver takes the zero time for NULL
+		return timestamp(v), true
 	}
 	return nil, false
 }
@@ -107,15 +109,16 @@ func appendInt[T int16 | int32 | int64](text []byte, v T) []byte {
 	return strconv.AppendInt(text, int64(v), 10)
 }
 
-// appendTime writes years before the first as Postgres reads them.
-func appendTime(text []byte, v time.Time) []byte {
+func appendTime(text []byte, v time.Time) []byte { return appendText(text, timestamp(v)) }
+
+// timestamp writes years before the first as Postgres reads them.
+func timestamp(v time.Time) string {
 	v = v.UTC()
-	year, era := v.Year(), `"`
+	year, era := v.Year(), ""
 	if year <= 0 {
-		year, era = 1-year, ` BC"`
+		year, era = 1-year, " BC"
 	}
-	text = v.AppendFormat(fmt.Appendf(text, `"%04d`, year), "-01-02 15:04:05.999999Z")
-	return append(text, era...)
+	return fmt.Sprintf("%04d", year) + v.Format("-01-02 15:04:05.999999Z") + era
 }
 
 // target knows those that it reads.

@@ -25,6 +25,9 @@ func TestArraysAsText(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, want, got)
 	}
+	zero, ok := argument(time.Time{})
+	require.True(t, ok)
+	require.Equal(t, "0001-01-01 00:00:00Z", zero)
 	none, ok := argument([]int64(nil))
 	require.True(t, ok)
 	require.Nil(t, none)

@@ -80,36 +80,24 @@ func (at *seat) clear() {
 	at.conn, at.x = nil, nil
 }
 
-const (
-	staleAfter   = time.Second // without use
-	connectTries = 10          // to find a connection in the pool that still works
-)
+const staleAfter = time.Second // without use
 
 // connect sees to it that there is a connection, and that it works: what breaks later may have done a statement, and
 // nobody knows.
-func (at *seat) connect(ctx context.Context, db *sql.DB) (err error) {
+func (at *seat) connect(ctx context.Context, db *sql.DB) error {
 	if at.conn != nil {
 		if time.Since(at.used) < staleAfter || at.conn.PingContext(ctx) == nil {
 			return nil
 		}
 		at.clear()
 	}
-	for range connectTries {
-		var conn *sql.Conn
-		if conn, err = db.Conn(ctx); err != nil {
-			return err
-		}
-		if err = conn.PingContext(ctx); err == nil {
-			at.conn, at.used = conn, time.Now()
-			if at.x = stdsql.On(conn); !at.lent {
-				at.x = stdsql.KeepOn(conn)
-			}
-			return nil
-		}
-		stdsql.Discard(conn)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	conn, err := stdsql.Working(ctx, db)
+	if err != nil {
+		return err
 	}
-	return err
+	at.conn, at.used = conn, time.Now()
+	if at.x = stdsql.On(conn); !at.lent {
+		at.x = stdsql.KeepOn(conn)
+	}
+	return nil
 }

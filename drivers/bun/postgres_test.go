@@ -1,0 +1,109 @@
+package bunstore_test
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/lib/pq"
+	"github.com/stretchr/testify/require"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+	"github.com/uptrace/bun/driver/pgdriver"
+
+	"github.com/stintmq/stint/core"
+	bunstore "github.com/stintmq/stint/drivers/bun"
+	"github.com/stintmq/stint/drivers/bun/pgxlisten"
+	"github.com/stintmq/stint/internal/pgstore/pgstd"
+	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
+	"github.com/stintmq/stint/internal/pgtest"
+	"github.com/stintmq/stint/internal/stdsql"
+)
+
+// The kits are shared by all tests, as the server is; one for each library below bun.
+var (
+	overPgdriver = pgstoretest.New(func(t testing.TB) (*pgstoretest.DB, error) { return onPostgres(openPgdriver(t), noListen) })
+	overPgx      = pgstoretest.New(func(t testing.TB) (*pgstoretest.DB, error) { return onPostgres(openSQL(t, "pgx"), pgxlisten.On) })
+)
+
+func TestPgdriverConformance(t *testing.T) { overPgdriver.Conformance(t) }
+
+func TestPgdriver(t *testing.T) { overPgdriver.Test(t) }
+
+func TestPgxConformance(t *testing.T) { overPgx.Conformance(t) }
+
+func TestPgx(t *testing.T) { overPgx.Test(t) }
+
+func BenchmarkPgdriver(b *testing.B) { overPgdriver.Benchmark(b) }
+
+func BenchmarkPgx(b *testing.B) { overPgx.Benchmark(b) }
+
+// listening makes Options.Listen.
+type listening func(*sql.DB) func(context.Context, string) (bunstore.Listener, error)
+
+func noListen(*sql.DB) func(context.Context, string) (bunstore.Listener, error) { return nil }
+
+// dsn is the test database's; not every library goes on without TLS where there is none.
+func dsn(t testing.TB) string {
+	t.Helper()
+	u, err := url.Parse(pgtest.DSN(t))
+	require.NoError(t, err, "a URL")
+	q := u.Query()
+	if q.Get("sslmode") == "" {
+		q.Set("sslmode", "disable")
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func openPgdriver(t testing.TB) *bun.DB {
+	t.Helper()
+	return bunOn(sql.OpenDB(pgdriver.NewConnector(pgdriver.WithDSN(dsn(t)))))
+}
+
+func openSQL(t testing.TB, driver string) *bun.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn(t))
+	require.NoError(t, err)
+	return bunOn(db)
+}
+
+func bunOn(db *sql.DB) *bun.DB {
+	db.SetMaxIdleConns(10) // what the tests use at once stays open
+	return bun.NewDB(db, pgdialect.New())
+}
+
+func onPostgres(db *bun.DB, listen listening) (*pgstoretest.DB, error) {
+	backend, err := pgstd.NewBackend(db.DB)
+	if err != nil {
+		return nil, err
+	}
+	return &pgstoretest.DB{
+		Backend: backend,
+		On: func(schema string, clock core.Clock) (pgstoretest.Store, error) {
+			return bunstore.NewOn(pgstoretest.Lent{Backend: backend}, db,
+				bunstore.Options{Schema: schema, Clock: clock, Listen: listen(db.DB)})
+		},
+		New: func(schema string) (pgstoretest.Store, error) {
+			return bunstore.New(db, bunstore.Options{Schema: schema, Listen: listen(db.DB)})
+		},
+		Migrate: func(ctx context.Context, schema string) error {
+			return bunstore.Migrate(ctx, db, bunstore.Options{Schema: schema})
+		},
+		Begin: func(ctx context.Context, s pgstoretest.Store, repeatable bool) (*pgstoretest.Tx, error) {
+			level := sql.LevelReadCommitted
+			if repeatable {
+				level = sql.LevelRepeatableRead
+			}
+			tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
+			if err != nil {
+				return nil, err
+			}
+			return &pgstoretest.Tx{View: s.(*bunstore.Store).WithTx(tx), X: stdsql.In(tx.Tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
+		},
+		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*bunstore.Store).WithTx(bun.Tx{}) },
+		Close: db.Close,
+	}, nil
+}
