@@ -10,10 +10,13 @@ import (
 	"github.com/stintmq/stint/internal/pgwake"
 )
 
-// listen makes connections as pool does, which listen.
-func listen(pool *pgxpool.Pool) pgstore.Listen {
+// listen makes connections that listen: of their own, or as pool does.
+func listen(pool *pgxpool.Pool, own *pgx.ConnConfig) pgstore.Listen {
 	return func(ctx context.Context, channel string) (pgwake.Listener, error) {
 		cfg := pool.Config()
+		if own != nil {
+			cfg = &pgxpool.Config{ConnConfig: own.Copy()}
+		}
 		cc := cfg.ConnConfig
 		if cfg.BeforeConnect != nil {
 			cc = cc.Copy()

@@ -4,6 +4,9 @@
 // Enqueues, admin verbs and readers take connections of the application's pool. Claims, acks and heartbeats have a
 // small pool of their own, three connections made as the application's are, so that handlers with transactions
 // never keep a heartbeat waiting; and whoever waits for work has one connection more, which listens.
+//
+// Every execution mode of pgx will do. Through a pooler that shares connections between transactions use one that
+// prepares nothing (pgx.QueryExecModeExec), and Options.Listen or Options.PollOnly.
 package pgxstore
 
 import (
@@ -29,6 +32,13 @@ type Options struct {
 	Clock core.Clock
 	// Limits move the bounds of payloads and results.
 	Limits core.Limits
+	// Listen is how to connect the one connection that listens for work of other processes. nil: as the pool does.
+	// Where the pool goes through a pooler that shares connections between transactions, which can't listen, it is
+	// for the server itself.
+	Listen *pgx.ConnConfig
+	// PollOnly has nobody listen: work of other processes is found by polling, their cancel requests by the next
+	// heartbeat; a worker's own process still wakes it at once.
+	PollOnly bool
 	// Logger hears when the wake channel goes down and comes back. nil: nobody does.
 	Logger *slog.Logger
 }
@@ -68,9 +78,14 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 }
 
 func newOn(b pgstore.Backend, pool *pgxpool.Pool, opts Options) (*Store, error) {
-	s, err := pgstore.New(b, pgstore.Options{
-		Schema: opts.Schema, Clock: opts.Clock, Limits: opts.Limits, Logger: opts.Logger, Listen: listen(pool),
-	})
+	if opts.Listen != nil && opts.PollOnly {
+		return nil, &core.InvalidError{Field: "Options.Listen", Reason: "is of no use with PollOnly"}
+	}
+	own := pgstore.Options{Schema: opts.Schema, Clock: opts.Clock, Limits: opts.Limits, Logger: opts.Logger}
+	if !opts.PollOnly {
+		own.Listen = listen(pool, opts.Listen)
+	}
+	s, err := pgstore.New(b, own)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ func (s *Store) listen() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.listening = cancel
 	connect := func(ctx context.Context) (pgwake.Listener, error) { return s.opts.Listen(ctx, s.channel) }
-	ear := pgwake.Ear{Hub: s.hub, Marks: &s.marks, Connect: connect, Logger: s.opts.Logger, Own: s.origin}
+	tell := func(ctx context.Context, payload string) error { return s.say(ctx, []string{payload}) }
+	ear := pgwake.Ear{Hub: s.hub, Marks: &s.marks, Connect: connect, Tell: tell, Logger: s.opts.Logger, Own: s.origin}
 	s.ear.Go(func() { ear.Listen(ctx) })
 	return nil
 }
@@ -42,6 +43,10 @@ func (s *Store) notify(ctx context.Context, news []pgsql.News) error {
 	for i, n := range news {
 		payloads[i] = pgwake.Payload(s.origin, n)
 	}
+	return s.say(ctx, payloads)
+}
+
+func (s *Store) say(ctx context.Context, payloads []string) error {
 	return s.backend.Do(ctx, Own, func(ctx context.Context, x sqlexec.Executor) error {
 		_, err := x.Exec(ctx, "select pg_notify($1::text, p) from unnest($2::text[]) p", s.channel, payloads)
 		return err

@@ -2,6 +2,7 @@ package pgwake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgsql"
 )
 
@@ -36,6 +38,7 @@ type Ear struct {
 	Hub     *Hub
 	Marks   *pgsql.Marks
 	Connect func(ctx context.Context) (Listener, error)
+	Tell    func(ctx context.Context, payload string) error // over a connection that does not listen
 	Logger  *slog.Logger
 	Own     string // the origin of this process's notifications, which the hub knows already
 }
@@ -75,14 +78,16 @@ func (e *Ear) Listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		l, err := e.connect(ctx)
 		if err == nil {
-			if warned {
-				e.Logger.Info("stint: wake channel is back")
+			if err = e.prove(ctx, l); err == nil {
+				if warned {
+					e.Logger.Info("stint: wake channel is back")
+				}
+				wait, warned = 0, false
+				e.Marks.Start()
+				e.Hub.RingAll()
+				err = e.hear(ctx, l)
+				e.Marks.Stop()
 			}
-			wait, warned = 0, false
-			e.Marks.Start()
-			e.Hub.RingAll()
-			err = e.hear(ctx, l)
-			e.Marks.Stop()
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
 			l.Close(closing)
 			cancel()
@@ -106,6 +111,34 @@ func (e *Ear) connect(ctx context.Context) (Listener, error) {
 	defer cancel()
 	return e.Connect(ctx)
 }
+
+// nowhere is a queue that nobody can have.
+const nowhere = "#"
+
+// prove sees to it that what other connections tell arrives. A pooler that lends connections for one transaction each
+// takes a LISTEN like any other statement, and nothing ever comes.
+func (e *Ear) prove(ctx context.Context, l Listener) error {
+	proving, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	nonce := core.NewToken()
+	if err := e.Tell(proving, Payload(nonce, pgsql.News{Queue: nowhere})); err != nil {
+		return err
+	}
+	for {
+		payload, err := l.Next(proving)
+		if err != nil && proving.Err() != nil && ctx.Err() == nil {
+			return errDeaf
+		}
+		if err != nil {
+			return err
+		}
+		if origin, _, _ := parse(payload); origin == nonce {
+			return nil // what else was told meanwhile, everybody is about to look for
+		}
+	}
+}
+
+var errDeaf = errors.New("the connection that listens hears nothing (a pooler in between that shares connections?)")
 
 // hear passes notifications on until the connection breaks or ctx ends.
 func (e *Ear) hear(ctx context.Context, l Listener) error {

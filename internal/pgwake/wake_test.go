@@ -137,6 +137,40 @@ func (l line) Ping(ctx context.Context) error {
 
 func (l line) Close(context.Context) {}
 
+// TestEarIsProven: a connection on which nothing of what others tell arrives, through a pooler say, is as good as none.
+func TestEarIsProven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var tries, deaf atomic.Int64
+		deaf.Store(3)
+		payloads := make(chan string)
+		var log bytes.Buffer
+		h, marks := NewHub("h", errClosed), &pgsql.Marks{}
+		e := Ear{Hub: h, Marks: marks, Own: "me", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Connect: func(context.Context) (Listener, error) {
+				tries.Add(1)
+				return line{payloads, nil, new(atomic.Bool)}, nil
+			},
+			Tell: func(_ context.Context, payload string) error {
+				if deaf.Add(-1) < 0 {
+					go func() { payloads <- payload }()
+				}
+				return nil
+			}}
+		done := make(chan struct{})
+		go func() { defer close(done); e.Listen(ctx) }()
+		token := h.Token()
+		_, err := h.Await(ctx, nil, token)
+		require.NoError(t, err, "once it hears")
+		require.EqualValues(t, 4, tries.Load())
+		require.Equal(t, 1, strings.Count(log.String(), "WARN"))
+		require.Contains(t, log.String(), "hears nothing")
+		require.Equal(t, 1, strings.Count(log.String(), "INFO"))
+		stop()
+		<-done
+	})
+}
+
 // TestEarHeals: a connection that broke or died is made anew, with longer and longer waits while that fails, one
 // warning per outage, and everybody looks again afterwards.
 func TestEarHeals(t *testing.T) {
@@ -155,6 +189,10 @@ func TestEarHeals(t *testing.T) {
 					return nil, errors.New("refused")
 				}
 				return l, nil
+			},
+			Tell: func(_ context.Context, payload string) error {
+				go func() { l.payloads <- payload }()
+				return nil
 			}}
 		done := make(chan struct{})
 		go func() { defer close(done); e.Listen(ctx) }()
