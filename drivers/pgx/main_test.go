@@ -2,7 +2,6 @@ package pgxstore_test
 
 import (
 	"context"
-	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,10 +14,24 @@ import (
 	"github.com/stintmq/stint/internal/pgtest"
 )
 
-// kit is shared by all tests, as the server is.
-var kit = pgstoretest.New(connect)
+// kit is shared by all tests, as the server is. The others send arguments in other ways: poolers ask for them.
+var (
+	kit       = kitIn(pgx.QueryExecModeCacheStatement)
+	described = kitIn(pgx.QueryExecModeCacheDescribe)
+	uncached  = kitIn(pgx.QueryExecModeDescribeExec)
+)
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgstoretest.Main(m, kit)) }
+func kitIn(mode pgx.QueryExecMode) *pgstoretest.Kit {
+	return pgstoretest.New(func(t testing.TB) (*pgstoretest.DB, error) { return connectIn(t, mode) })
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgstoretest.Main(m, kit, described, uncached)) }
+
+// TestExecModes: what an application asks pgx for is all the same to the store.
+func TestExecModes(t *testing.T) {
+	t.Run("cache_describe", described.Encoding)
+	t.Run("describe_exec", uncached.Encoding)
+}
 
 func TestConformance(t *testing.T) { kit.Conformance(t) }
 
@@ -27,20 +40,15 @@ func TestStore(t *testing.T) { kit.Test(t) }
 func BenchmarkStore(b *testing.B) { kit.Benchmark(b) }
 
 func connect(t testing.TB) (*pgstoretest.DB, error) {
+	return connectIn(t, pgx.QueryExecModeCacheStatement)
+}
+
+func connectIn(t testing.TB, mode pgx.QueryExecMode) (*pgstoretest.DB, error) {
 	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
 	if err != nil {
 		return nil, err
 	}
-	switch os.Getenv("MODE") {
-	case "describe":
-		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	case "describe_exec":
-		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
-	case "exec":
-		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	case "simple":
-		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
-	}
+	cfg.ConnConfig.DefaultQueryExecMode = mode
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"net/url"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,8 +28,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pgstoretest.Main(m, kit, bin
 
 func TestConformance(t *testing.T) { kit.Conformance(t) }
 
-// TestConformanceBinary: what pq sends and reads in binary form means the same.
-func TestConformanceBinary(t *testing.T) { binary.Conformance(t) }
+// TestBinary: what pq sends and reads in binary form means the same. STINT_TEST_PQ=full runs the whole suite.
+func TestBinary(t *testing.T) {
+	if os.Getenv("STINT_TEST_PQ") == "full" {
+		binary.Conformance(t)
+		return
+	}
+	binary.Encoding(t)
+}
 
 func TestStore(t *testing.T) { kit.Test(t) }
 

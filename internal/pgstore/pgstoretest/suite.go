@@ -27,6 +27,20 @@ func (k *Kit) Harness() conformance.Harness {
 	}
 }
 
+// encoded are the cases in which values of every kind travel both ways.
+var encoded = []string{
+	"enqueue/every-field", "enqueue/zero-fields", "enqueue/times", "enqueue/payload-bytes", "enqueue/metadata-texts",
+	"ids/conflict", "batch/repeats", "batch/large-payloads", "claim/names", "claim/held-by-token", "ack/results", "ack/failures",
+	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "stall/limit", "tx/enqueue-commit", "tx/complete-commit",
+}
+
+// Encoding runs the cases that a way of encoding values could break, for libraries that know several ways.
+func (k *Kit) Encoding(t *testing.T) {
+	for _, name := range encoded {
+		t.Run(name, func(t *testing.T) { conformance.RunCase(t, k.Harness(), name) })
+	}
+}
+
 // Test runs what else every Postgres driver has to do.
 func (k *Kit) Test(t *testing.T) {
 	for _, c := range cases() {
