@@ -87,9 +87,9 @@ func parse(args []string, usage io.Writer) (config, error) {
 	var cfg config
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // errors are main's to print, once
-	flags.StringVar(&cfg.store, "store", "sqlite:stint-quickstart.db", "where the jobs live: memory or sqlite:PATH")
+	flags.StringVar(&cfg.store, "store", "sqlite:stint-quickstart.db", "where the jobs live: memory, sqlite:PATH or postgres:DSN")
 	flags.IntVar(&cfg.takers, "takers", defaultTakers, "files measured at once")
-	flags.BoolVar(&cfg.fresh, "fresh", false, "start over: first empty the file of -store, if it is quickstart's")
+	flags.BoolVar(&cfg.fresh, "fresh", false, "start over: first empty the file or schema of -store, if it is quickstart's")
 	verbose := flags.Bool("v", false, "log what the worker does to stderr")
 	err := flags.Parse(args)
 	switch {
@@ -101,7 +101,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 	case err != nil:
 		return cfg, usageError{err}
 	case flags.NArg() > 1:
-		return cfg, usageError{fmt.Errorf("one folder at most, and flags before it, but got %q", flags.Args())}
+		return cfg, usageError{fmt.Errorf("one folder at most, and flags before it, but got %d arguments", flags.NArg())}
 	case cfg.takers < 1:
 		return cfg, usageError{fmt.Errorf("-takers must be at least 1, not %d", cfg.takers)}
 	}

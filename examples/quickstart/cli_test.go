@@ -18,7 +18,9 @@ func TestExitCodes(t *testing.T) {
 		says string
 	}{
 		{"nothing to do", []string{"-store", "memory", empty}, 0, "no files in"},
-		{"unknown store", []string{"-store", "postgres:dsn", empty}, exitUsage, `unknown -store "postgres:dsn": use memory or sqlite:PATH`},
+		{"unknown store", []string{"-store", "mysql:x", empty}, exitUsage, "unknown -store: use memory, sqlite:PATH or postgres:DSN"},
+		{"store without DSN", []string{"-store", "postgres:", empty}, exitUsage, "unknown -store"},
+		{"two schemas", []string{"-store", "postgres:search_path=a,b", empty}, exitUsage, "one schema"},
 		{"store without path", []string{"-store", "sqlite:", empty}, exitUsage, "unknown -store"},
 		{"unknown flag", []string{"-frsh", empty}, exitUsage, "-frsh (-h lists the flags)"},
 		{"two folders", []string{empty, empty}, exitUsage, "one folder at most"},

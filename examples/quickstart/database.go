@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 
 	"github.com/stintmq/stint/core"
@@ -44,6 +44,12 @@ func open(ctx context.Context, cfg config, out *screen) (database, error) {
 			}
 		}
 		return openSQLite(ctx, path)
+	case kind == "postgres" && path != "":
+		if strings.HasPrefix(path, "//") {
+			path = cfg.store // a URL
+		}
+		return openPostgres(ctx, path, cfg.fresh, out)
 	}
-	return nil, usageError{fmt.Errorf("unknown -store %q: use memory or sqlite:PATH", cfg.store)}
+	// Not what it is instead: there may be a password in it.
+	return nil, usageError{errors.New("unknown -store: use memory, sqlite:PATH or postgres:DSN")}
 }

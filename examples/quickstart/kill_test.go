@@ -54,10 +54,18 @@ func until(t *testing.T, of string, more int, act func(*os.Process) error, args 
 
 func TestKilledTenTimesEveryFileCountsOnce(t *testing.T) {
 	t.Parallel() // it spends seconds waiting for leases to end
-	const kills = 10
-	n := files(2500)
+	killed(t, "sqlite:"+filepath.Join(t.TempDir(), "q.db"), files(2500), 10)
+}
+
+func TestKilledOnPostgresEveryFileCountsOnce(t *testing.T) {
+	t.Parallel()
+	killed(t, postgresStore(t), 1500, 3)
+}
+
+// killed kills runs over n files, starts them again, and holds the last one to what the program promises.
+func killed(t *testing.T, store string, n, kills int) {
+	t.Helper()
 	root := tree(t, n)
-	store := "sqlite:" + filepath.Join(t.TempDir(), "q.db")
 	args := []string{"-store", store, "-takers", "8", root}
 	for i := range kills {
 		of, more := "done", rand.IntN(n/25)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -147,6 +148,16 @@ func results(t *testing.T, db database) map[string]Stats {
 			got[r.File] = r.Stats
 		}
 		require.Len(t, got, len(rows), "no file has two rows")
+	case *postgresServer:
+		rows, err := db.pool.Query(context.Background(), "select * from "+db.results())
+		require.NoError(t, err)
+		_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (file string, err error) {
+			var s Stats
+			err = row.Scan(&file, &s.Size, &s.Lines, &s.Words, &s.SHA256)
+			got[file] = s
+			return file, err
+		})
+		require.NoError(t, err)
 	default:
 		t.Fatalf("unknown database %T", db)
 	}

@@ -1,6 +1,10 @@
 // Quickstart measures every file in a folder: one job per file, kept in SQLite, run by a worker in this process.
 //
 //	go run ./examples/quickstart [flags] [folder]
+//	go run ./examples/quickstart -store postgres://user@host/database [folder]
+//
+// On Postgres it makes a schema "quickstart", or the one that search_path names in the connection string; a password
+// is better left to PGPASSWORD or ~/.pgpass.
 //
 // Interrupt it, or kill it with kill -9, and start it again: it goes on where it was, and every file is counted
 // exactly once, because a file's row and the end of its job are written by one transaction. Start it in two

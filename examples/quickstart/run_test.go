@@ -23,6 +23,7 @@ func eachStore(t *testing.T, test func(t *testing.T, cfg config)) {
 	t.Run("sqlite", func(t *testing.T) {
 		test(t, config{store: "sqlite:" + filepath.Join(t.TempDir(), "q.db"), takers: 4})
 	})
+	t.Run("postgres", func(t *testing.T) { test(t, config{store: postgresStore(t), takers: 4}) })
 }
 
 // oddNames are names that job ids, terminals or JSON could stumble over.
