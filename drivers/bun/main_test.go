@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(pgstoretest.Main(m, overPgdriver, overPgx))
+	goleak.VerifyTestMain(pgstoretest.Main(m, overPgdriver, overPgx, overPq))
 }
 
 func openAndEnqueue(path string) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/stintmq/stint/core"
 	bunstore "github.com/stintmq/stint/drivers/bun"
 	"github.com/stintmq/stint/drivers/bun/pgxlisten"
+	"github.com/stintmq/stint/drivers/bun/pqlisten"
 	"github.com/stintmq/stint/internal/pgstore/pgstd"
 	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
@@ -26,6 +27,16 @@ import (
 var (
 	overPgdriver = pgstoretest.New(func(t testing.TB) (*pgstoretest.DB, error) { return onPostgres(openPgdriver(t), noListen) })
 	overPgx      = pgstoretest.New(func(t testing.TB) (*pgstoretest.DB, error) { return onPostgres(openSQL(t, "pgx"), pgxlisten.On) })
+	overPq       = pgstoretest.New(func(t testing.TB) (*pgstoretest.DB, error) {
+		to, err := pqlisten.To(dsn(t))
+		require.NoError(t, err)
+		return onPostgres(openSQL(t, "postgres"), func(*sql.DB) func(context.Context, string) (bunstore.Listener, error) { return to })
+	})
+
+	kits = []struct {
+		name string
+		kit  *pgstoretest.Kit
+	}{{"pgdriver", overPgdriver}, {"pgx", overPgx}, {"pq", overPq}}
 )
 
 func TestPgdriverConformance(t *testing.T) { overPgdriver.Conformance(t) }
@@ -35,6 +46,10 @@ func TestPgdriver(t *testing.T) { overPgdriver.Test(t) }
 func TestPgxConformance(t *testing.T) { overPgx.Conformance(t) }
 
 func TestPgx(t *testing.T) { overPgx.Test(t) }
+
+func TestPqConformance(t *testing.T) { overPq.Conformance(t) }
+
+func TestPq(t *testing.T) { overPq.Test(t) }
 
 func BenchmarkPgdriver(b *testing.B) { overPgdriver.Benchmark(b) }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgstore"
 	"github.com/stintmq/stint/internal/pgstore/pgstd"
+	"github.com/stintmq/stint/internal/pqlisten"
 )
 
 // DefaultSchema is where the tables are unless Options.Schema says otherwise.
@@ -78,12 +79,15 @@ func New(db *sql.DB, opts Options) (*Store, error) {
 }
 
 func newOn(b pgstore.Backend, db *sql.DB, opts Options) (*Store, error) {
-	secrets, err := secretsOf(opts.DSN)
-	if err != nil {
-		return nil, err
+	var listen pgstore.Listen // nil: nobody does
+	if opts.DSN != "" {
+		var err error
+		if listen, err = pqlisten.To(opts.DSN); err != nil {
+			return nil, err
+		}
 	}
 	s, err := pgstd.New(b, db, pgstore.Options{
-		Schema: opts.Schema, Clock: opts.Clock, Limits: opts.Limits, Logger: opts.Logger, Listen: listen(opts.DSN, secrets),
+		Schema: opts.Schema, Clock: opts.Clock, Limits: opts.Limits, Logger: opts.Logger, Listen: listen,
 	})
 	if err != nil {
 		return nil, err

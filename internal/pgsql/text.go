@@ -31,10 +31,9 @@ func ValidateSchema(name string) error {
 
 // NewSchema returns the schema of a name that ValidateSchema takes.
 func NewSchema(name string) *Schema {
-	quoted := quoteName(name)
 	return &Schema{
 		name:     name,
-		replacer: strings.NewReplacer("{}.", quoted+".", "{numbers}", quoteText(quoted+".numbers")+"::regclass"),
+		replacer: strings.NewReplacer("{}.", spelledName(name)+".", "{numbers}", quoteText(quoteName(name)+".numbers")+"::regclass"),
 	}
 }
 
@@ -43,13 +42,21 @@ func (s *Schema) Name() string { return s.name }
 
 func quoteName(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
-// quoteText is s as a literal, whatever standard_conforming_strings says.
-func quoteText(s string) string {
-	lit := "'" + strings.ReplaceAll(s, "'", "''") + "'"
-	if strings.Contains(s, `\`) {
-		lit = " E" + strings.ReplaceAll(lit, `\`, `\\`)
+// spelledName is quoteName without what makes libraries that format arguments into texts, as pgdriver does, take part
+// of a name for the beginning of a string or for an argument.
+func spelledName(s string) string {
+	if !strings.ContainsAny(s, "'$") {
+		return quoteName(s)
 	}
-	return lit
+	return "U&" + quoteName(strings.NewReplacer(`\`, `\\`, "'", `\0027`, "$", `\0024`).Replace(s))
+}
+
+// quoteText is s as a literal, whatever standard_conforming_strings says, and spelled as names are.
+func quoteText(s string) string {
+	if !strings.ContainsAny(s, `'$\`) {
+		return "'" + s + "'"
+	}
+	return " E'" + strings.NewReplacer(`\`, `\\`, "'", `\047`, "$", `\044`).Replace(s) + "'"
 }
 
 func (s *Schema) text(statement string) string {

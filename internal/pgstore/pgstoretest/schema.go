@@ -19,7 +19,7 @@ import (
 func oddSchemaName(t testing.TB, k *Kit) {
 	db := k.DB(t)
 	ctx := context.Background()
-	name := `Ünfug "it's" \ {}. %s ` + rand.Text()[:20]
+	name := `Ünfug "it's" \ {}. %s $1 ` + rand.Text()[:17]
 	require.NoError(t, db.Migrate(ctx, name))
 	t.Cleanup(func() { k.Exec(t, "drop schema "+quoted(name)+" cascade") })
 	s := k.OpenAt(t, name, nil)

@@ -1,4 +1,5 @@
-package pqstore
+// Package pqlisten listens to a channel over lib/pq, on a connection of its own.
+package pqlisten
 
 import (
 	"context"
@@ -13,27 +14,33 @@ import (
 	"github.com/stintmq/stint/internal/pgwake"
 )
 
-// listen makes connections of dsn, which listen. No dsn: nobody does.
-func listen(dsn string, secrets *secrets) pgstore.Listen {
-	if dsn == "" {
-		return nil
+// To returns what makes connections of dsn, which listen. A dsn that can't be read is a *core.InvalidError. No error
+// shows what is secret in it.
+func To(dsn string) (pgstore.Listen, error) {
+	secrets, err := secretsOf(dsn)
+	if err != nil {
+		return nil, err
 	}
 	return func(ctx context.Context, channel string) (pgwake.Listener, error) {
-		l := &listener{secrets: secrets, probe: channel + "_probe", down: make(chan error, 1), begun: make(chan struct{})}
-		defer context.AfterFunc(ctx, l.hangUp)()
-		l.pq = pq.NewDialListener(l, dsn, time.Millisecond, time.Millisecond, l.event)
-		close(l.begun)
-		if err := l.pq.Listen(channel); err != nil {
-			select {
-			case cause := <-l.down:
-				err = cause
-			default:
-			}
-			l.Close(ctx)
-			return nil, secrets.hide(err)
+		return connect(ctx, dsn, channel, secrets)
+	}, nil
+}
+
+func connect(ctx context.Context, dsn, channel string, secrets *secrets) (pgwake.Listener, error) {
+	l := &listener{secrets: secrets, probe: channel + "_probe", down: make(chan error, 1), begun: make(chan struct{})}
+	defer context.AfterFunc(ctx, l.hangUp)()
+	l.pq = pq.NewDialListener(l, dsn, time.Millisecond, time.Millisecond, l.event)
+	close(l.begun)
+	if err := l.pq.Listen(channel); err != nil {
+		select {
+		case cause := <-l.down:
+			err = cause
+		default:
 		}
-		return l, nil
+		l.Close(ctx)
+		return nil, secrets.hide(err)
 	}
+	return l, nil
 }
 
 // listener is a pq.Listener that does not come back: package pgwake decides when there is a new one. It dials for
