@@ -19,18 +19,22 @@ var (
 	kit       = kitIn(pgx.QueryExecModeCacheStatement)
 	described = kitIn(pgx.QueryExecModeCacheDescribe)
 	uncached  = kitIn(pgx.QueryExecModeDescribeExec)
+	inferred  = kitIn(pgx.QueryExecModeExec)
+	simple    = kitIn(pgx.QueryExecModeSimpleProtocol)
 )
 
 func kitIn(mode pgx.QueryExecMode) *pgstoretest.Kit {
 	return pgstoretest.New(func(t testing.TB) (*pgstoretest.DB, error) { return connectIn(t, mode) })
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgstoretest.Main(m, kit, described, uncached)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgstoretest.Main(m, kit, described, uncached, inferred, simple)) }
 
 // TestExecModes: what an application asks pgx for is all the same to the store.
 func TestExecModes(t *testing.T) {
 	t.Run("cache_describe", described.Encoding)
 	t.Run("describe_exec", uncached.Encoding)
+	t.Run("exec", inferred.Encoding)
+	t.Run("simple_protocol", simple.Encoding)
 }
 
 func TestConformance(t *testing.T) { kit.Conformance(t) }
@@ -44,7 +48,11 @@ func connect(t testing.TB) (*pgstoretest.DB, error) {
 }
 
 func connectIn(t testing.TB, mode pgx.QueryExecMode) (*pgstoretest.DB, error) {
-	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
+	return connectTo(pgtest.DSN(t), mode, pgxstore.Options{})
+}
+
+func connectTo(dsn string, mode pgx.QueryExecMode, opts pgxstore.Options) (*pgstoretest.DB, error) {
+	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -60,10 +68,14 @@ func connectIn(t testing.TB, mode pgx.QueryExecMode) (*pgstoretest.DB, error) {
 	return &pgstoretest.DB{
 		Backend: backend,
 		On: func(schema string, clock core.Clock) (pgstoretest.Store, error) {
-			return pgxstore.NewOn(pgstoretest.Lent{Backend: backend}, pool, pgxstore.Options{Schema: schema, Clock: clock})
+			opts := opts
+			opts.Schema, opts.Clock = schema, clock
+			return pgxstore.NewOn(pgstoretest.Lent{Backend: backend}, pool, opts)
 		},
 		New: func(schema string) (pgstoretest.Store, error) {
-			return pgxstore.New(pool, pgxstore.Options{Schema: schema})
+			opts := opts
+			opts.Schema = schema
+			return pgxstore.New(pool, opts)
 		},
 		Migrate: func(ctx context.Context, schema string) error { return pgxstore.Migrate(ctx, pool, schema) },
 		Begin: func(ctx context.Context, s pgstoretest.Store, repeatable bool) (*pgstoretest.Tx, error) {
