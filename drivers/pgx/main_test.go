@@ -27,7 +27,9 @@ func kitIn(mode pgx.QueryExecMode) *pgstoretest.Kit {
 	return pgstoretest.New(func(t testing.TB) (*pgstoretest.DB, error) { return connectIn(t, mode) })
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgstoretest.Main(m, kit, described, uncached, inferred, simple)) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(pgstoretest.Main(m, kit, described, uncached, inferred, simple))
+}
 
 // TestExecModes: what an application asks pgx for is all the same to the store.
 func TestExecModes(t *testing.T) {
