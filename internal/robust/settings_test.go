@@ -90,10 +90,9 @@ var oddities = map[string][]string{
 	"text": {
 		"timezone to 'Asia/Kathmandu'", "datestyle to 'SQL, DMY'", "intervalstyle to 'sql_standard'", "bytea_output to 'escape'",
 		"extra_float_digits to -15", "lc_numeric to 'C'", "lc_monetary to 'C'", "lc_time to 'C'", "lc_messages to 'C'",
-		"xmlbinary to 'hex'", "client_min_messages to 'debug1'",
+		"xmlbinary to 'hex'", "client_min_messages to 'debug1'", "standard_conforming_strings to off", "escape_string_warning to on",
+		"backslash_quote to off", "quote_all_identifiers to on", "array_nulls to off", "transform_null_equals to on",
 	},
-	"strings": {"standard_conforming_strings to off", "escape_string_warning to on", "backslash_quote to off", "quote_all_identifiers to on",
-		"array_nulls to off", "transform_null_equals to on"},
 	"plans": {"plan_cache_mode to 'force_generic_plan'", "jit to off", "enable_seqscan to off", "enable_indexscan to off",
 		"enable_tidscan to off", "work_mem to '64kB'"},
 }
