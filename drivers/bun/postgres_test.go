@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"net/url"
+	"os"
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -43,13 +44,24 @@ func TestPgdriverConformance(t *testing.T) { overPgdriver.Conformance(t) }
 
 func TestPgdriver(t *testing.T) { overPgdriver.Test(t) }
 
-func TestPgxConformance(t *testing.T) { overPgx.Conformance(t) }
+func TestPgx(t *testing.T) { library(t, overPgx) }
 
-func TestPgx(t *testing.T) { overPgx.Test(t) }
+func TestPq(t *testing.T) { library(t, overPq) }
 
-func TestPqConformance(t *testing.T) { overPq.Conformance(t) }
-
-func TestPq(t *testing.T) { overPq.Test(t) }
+// library runs what a library below the *sql.DB could break; the rest is the same code for each. STINT_TEST_BUN=full
+// runs everything.
+func library(t *testing.T, k *pgstoretest.Kit) {
+	if os.Getenv("STINT_TEST_BUN") == "full" {
+		t.Run("Conformance", k.Conformance)
+		k.Test(t)
+		return
+	}
+	t.Run("Encoding", k.Encoding)
+	for _, name := range []string{"OddSchemaName", "HeldRowHoldsNobodyUp", "TransactionsAboveReadCommitted", "LateCommit", "NilTx",
+		"ChannelHeals", "CloseTells", "Closed", "Worker"} {
+		t.Run(name, func(t *testing.T) { k.Case(t, name) })
+	}
+}
 
 func BenchmarkPgdriver(b *testing.B) { overPgdriver.Benchmark(b) }
 
