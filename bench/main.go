@@ -46,13 +46,16 @@ func main() {
 	flag.BoolVar(&cfg.postgres.Statements, "statements", false, "postgres: print the statements of each drain (pg_stat_statements)")
 	flag.StringVar(&cfg.postgres.Graphile, "graphile", "", "postgres: a folder in which npm installed graphile-worker, to measure that, too")
 	flag.StringVar(&cfg.postgres.Settings, "settings", "", "postgres: further settings of the server, name=value, separated by commas")
-	flag.IntVar(&cfg.jobs, "n", 60000, "jobs to drain; slow contenders get a fraction, see the table")
+	flag.IntVar(&cfg.jobs, "n", 0, "jobs to drain; slow contenders get a fraction, see the table (default 60,000, on Postgres 30,000)")
 	flag.IntVar(&cfg.rounds, "rounds", 3, "rounds")
 	flag.StringVar(&cfg.only, "only", "", "contenders whose names contain one of these, separated by commas")
 	flag.StringVar(&cfg.dir, "dir", "", "where the databases go; a real disk, else FULL says nothing (default the system's folder for temporary files)")
 	flag.StringVar(&cfg.profiles, "cpuprofile", "", "folder for a CPU profile of each contender's last drain")
 	flag.StringVar(&cfg.child, "child", "", "measure this contender in this process and print JSON")
 	flag.Parse()
+	if cfg.jobs == 0 {
+		cfg.jobs = map[string]int{"sqlite": 60_000, "postgres": 30_000}[cfg.db]
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	run := parent

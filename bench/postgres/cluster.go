@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -21,9 +20,9 @@ func settings(cfg Config) map[string]string {
 	if cfg.Statements {
 		s["shared_preload_libraries"] = "pg_stat_statements"
 	}
-	for _, pair := range strings.Split(cfg.Settings, ",") {
+	for pair := range strings.SplitSeq(cfg.Settings, ",") {
 		if name, value, ok := strings.Cut(pair, "="); ok {
-			maps.Copy(s, map[string]string{strings.TrimSpace(name): strings.TrimSpace(value)})
+			s[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}
 	}
 	return s

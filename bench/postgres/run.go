@@ -37,7 +37,11 @@ func Run(ctx context.Context, cfg Config, self func(ctx context.Context) *exec.C
 		rounds = 1 // they compare a run with itself
 	}
 	return withServer(cfg, func(dsn string) error {
-		head, err := heading(ctx, dsn, cfg, rounds)
+		repeated := rounds
+		if cfg.Big {
+			repeated = cfg.Rounds // within its one process
+		}
+		head, err := heading(ctx, dsn, cfg, repeated)
 		if err != nil {
 			return err
 		}
