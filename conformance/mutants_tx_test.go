@@ -36,6 +36,18 @@ func (h *hooked) views(change func(*brokenView)) {
 
 func txMutants() []mutant {
 	return []mutant{
+		broken("no fencing on a transaction's Complete", func(h *hooked) {
+			token := h.tokens()
+			h.views(func(v *brokenView) {
+				complete := v.complete
+				v.complete = func(ctx context.Context, l core.Lease, result []byte) error {
+					if j, err := h.Store.Get(ctx, l.ID); err == nil && j.State == core.StateActive && core.ValidateToken("", l.Token) == nil {
+						l.Token = token(l.ID)
+					}
+					return complete(ctx, l, result)
+				}
+			})
+		}),
 		broken("rollback leaks", func(h *hooked) {
 			begin := h.begin
 			h.begin = func() (core.TxView, func() error, func() error) {

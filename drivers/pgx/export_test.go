@@ -4,6 +4,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgstore"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
@@ -15,6 +16,9 @@ func NewBackend(pool *pgxpool.Pool) (pgstore.Backend, error) { return newBackend
 func NewOn(b pgstore.Backend, pool *pgxpool.Pool, opts Options) (*Store, error) {
 	return newOn(b, pool, opts)
 }
+
+// View is WithTx with an executor of the caller's.
+func View(s *Store, x sqlexec.Executor) core.TxView { return pgstore.View(s.store, x) }
 
 // Executor runs statements in a transaction.
 func Executor(tx pgx.Tx) sqlexec.Executor { return executor{tx} }

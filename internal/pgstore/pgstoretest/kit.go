@@ -220,11 +220,12 @@ func (k *Kit) SchemaOf(s core.Store) string {
 	return k.schemas[s.(Store)]
 }
 
-// Begin begins a transaction.
+// Begin begins a transaction, which ends with the test at the latest.
 func (k *Kit) Begin(t testing.TB, s Store) *Tx {
 	t.Helper()
 	tx, err := k.DB(t).Begin(context.Background(), s, false)
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback() }) // for a test that failed
 	return tx
 }
 

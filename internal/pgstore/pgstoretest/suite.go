@@ -84,6 +84,10 @@ func cases() []testCase {
 		{"CloseTells", closeTells},
 		{"Closed", closed},
 		{"StrayJobIsFound", strayJobIsFound},
+		{"AClaimThatWaits", aClaimThatWaits},
+		{"TimesComeAfterWaits", timesComeAfterWaits},
+		{"VerbsFollowTheJob", verbsFollowTheJob},
+		{"IDsInOneOrder", idsInOneOrder},
 		{"Worker", worker},
 	}
 }

@@ -1,0 +1,122 @@
+package pgxstore_test
+
+import "github.com/stintmq/stint/internal/pgstore/pgstoretest"
+
+type edits = []pgstoretest.Edit
+
+// Texts that say which statement it is.
+const (
+	inClaim  = "from {}.lanes where queue"
+	inJoin   = "delete from {}.delayed where ctid"
+	inExtend = "update {}.leases set suspect_at = null"
+	inEnds   = "delete from {}.leases where seq"
+
+	inCompleteTx = "order by seq for update),\n"
+)
+
+func mutants() []mutant {
+	return []mutant{
+		{"claims look at no names", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{" and r.name = any($3::text[])", ""}}}, []string{"claim/names"}},
+		{"claims look at no pause", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"not exists (select from {}.paused where queue = $2::text)", "true"}}}, []string{"pause/pause"}},
+		{"claims lock the limit per priority", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"update skip locked) r\n\t\t\tlimit $4::bigint) r", "update skip locked) r\n\t\t\torder by l.priority desc, r.bytes limit $4::bigint) r"}}},
+			[]string{"AClaimThatWaits"}},
+		{"claims wait for locked jobs", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"for update skip locked", "for update"}}}, []string{"StrayJobIsFound"}},
+		{"claims lock nothing", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"for update skip locked", ""}}}, []string{"AClaimThatWaits"}},
+		{"claims take the lowest priority first", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"order by priority desc),", "order by priority),"}}}, []string{"order/priority"}},
+		{"claims take the newest first", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"order by r.place limit $4::bigint for update", "order by r.place desc limit $4::bigint for update"}}}, []string{"order/fifo"}},
+		{"claims take all that stalled", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"r.stalls = 0 or ", "true or "}}}, []string{"claim/poison"}},
+		{"claims hand out any amount of payload", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"where total <= $6::bigint or n = 1", ""}}}, []string{"claim/payload-cap"}},
+		{"claims keep the fence", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"fence + 1", "fence"}}}, []string{"claim/fence"}},
+		{"claims take what joins in any order", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"($5::boolean or not exists (select from next, t where next.run_at <= t.now))", "$5::boolean is not null"}}},
+			[]string{"delay/priority-among-due"}},
+		{"claims believe that every transaction has ended", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"pg_snapshot_xmin(pg_current_snapshot())::text::bigint", "9223372036854775807::bigint"}}},
+			[]string{"committed/claimed-at-once-elsewhere"}},
+		{"NextIn is late", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"select min(d.run_at) as run_at", "select min(d.run_at) + interval '1 millisecond' as run_at"}}}, []string{"delay/next-in"}},
+
+		{"times are those of the transaction", &pgstoretest.Fault{Edits: edits{
+			{"coalesce($1::timestamptz, clock_timestamp())", "coalesce($1::timestamptz, now())"}}}, []string{"TimesComeAfterWaits"}},
+		{"cancels look once", &pgstoretest.Fault{In: "w.place is null and w.state < 3", Skip: 1, Edits: edits{
+			{"where j.seq = $2::bigint", "where j.seq = $2::bigint and false"}}}, []string{"VerbsFollowTheJob"}},
+
+		{"delayed jobs join an hour early", &pgstoretest.Fault{Edits: edits{
+			{"select min(d.run_at) as run_at", "select min(d.run_at) - interval '1 hour' as run_at"},
+			{"name = n.name and run_at <= coalesce(", "name = n.name and run_at - interval '1 hour' <= coalesce("}}},
+			[]string{"delay/boundary", "realclock/delay"}},
+		{"delayed jobs join latest first", &pgstoretest.Fault{In: inJoin, Edits: edits{
+			{"from (select * from d order by run_at, seq) d", "from (select * from d order by run_at desc, seq) d"}}},
+			[]string{"delay/due-order"}},
+		{"delayed jobs join at their old place", &pgstoretest.Fault{In: inJoin, Edits: edits{
+			{"seq, nextval('{}.numbers'::regclass),", "seq, seq,"}}}, []string{"order/due-to-the-tail"}},
+		{"nobody is told of what joins", &pgstoretest.Fault{In: inJoin, Edits: edits{
+			{"select count(*), coalesce", "select 0::bigint, coalesce"}}}, []string{"wake/due-left-over"}},
+
+		{"heartbeats shorten leases", &pgstoretest.Fault{In: inExtend, Edits: edits{
+			{"greatest(until,", "greatest('-infinity'::timestamptz,"}}}, []string{"lease/never-shortens"}},
+		{"heartbeats look at no token", &pgstoretest.Fault{In: inExtend, Edits: edits{
+			{"and token = ($3::uuid[])[array_position($2::bigint[], seq)]", "and $3::uuid[] is not null"}}}, []string{"lease/lost"}},
+		{"heartbeats look at no id", &pgstoretest.Fault{In: inExtend, Edits: edits{
+			{"($5::text[])[array_position($2::bigint[], seq)]", "any($5::text[]) or true"}}}, []string{"lease/lost"}},
+		{"heartbeats leave the suspicion", &pgstoretest.Fault{In: inExtend, Edits: edits{
+			{"set suspect_at = null, until", "set until"}}}, []string{"stall/confirm-extended"}},
+		{"heartbeats wait for locked leases", &pgstoretest.Fault{In: inExtend, Edits: edits{
+			{"for update skip locked", "for update"}}}, []string{"HeldRowHoldsNobodyUp"}},
+
+		{"acks look at no token", &pgstoretest.Fault{In: inEnds, Edits: edits{
+			{"and token = ($3::uuid[])[array_position($2::bigint[], seq)]", "and $3::uuid[] is not null"}}},
+			[]string{"fencing/wrong-token"}},
+		{"acks look at no id", &pgstoretest.Fault{In: inEnds, Edits: edits{
+			{"($5::text[])[array_position($2::bigint[], seq)]", "any($5::text[]) or true"}}},
+			[]string{"fencing/id-counts"}},
+		{"acks wait for locked leases", &pgstoretest.Fault{In: inEnds, Edits: edits{
+			{"for update skip locked", "for update"}}}, []string{"HeldRowHoldsNobodyUp"}},
+		{"ends forget the token", &pgstoretest.Fault{In: inEnds, Edits: edits{
+			{"claimed_at, fence, token, attempts", "claimed_at, fence, null::uuid, attempts"}}}, []string{"repeat/same-outcome"}},
+		{"ledger entries forget the token", &pgstoretest.Fault{In: inEnds, Edits: edits{
+			{"select seq, now, claimed_at, token, runs + 1", "select seq, now, claimed_at, null::uuid, runs + 1"}}},
+			[]string{"repeat/after-new-claims"}},
+		{"completing transactions look at no token", &pgstoretest.Fault{In: inCompleteTx, Edits: edits{
+			{"and token = ($3::uuid[])[array_position($2::bigint[], seq)]", "and $3::uuid[] is not null"}}},
+			[]string{"tx/complete-refused"}},
+		{"retries keep their place", &pgstoretest.Fault{In: inEnds, Edits: edits{
+			{"case state when 0 then place else nextval('{}.numbers'::regclass) end", "place"}}},
+			[]string{"order/retry-to-the-tail"}},
+		{"released jobs lose their place", &pgstoretest.Fault{In: inEnds, Edits: edits{
+			{"case state when 0 then place else nextval('{}.numbers'::regclass) end", "nextval('{}.numbers'::regclass)"}}},
+			[]string{"order/release-keeps-place"}},
+		{"outcomes win over a pending cancel", &pgstoretest.Fault{In: inEnds, Edits: edits{
+			{"when yields and cancel then", "when yields and cancel and false then"}}}, []string{"cancel/every-outcome"}},
+		{"totals are not kept", &pgstoretest.Fault{In: "insert into {}.tallies", Edits: edits{
+			{"select queue, name, count(*), 0, 0 from f", "select queue, name, 0, 0, 0 from f"}}}, []string{"counts/counts-follow"}},
+		{"the ledger is never trimmed", &pgstoretest.Fault{In: "delete from {}.runs", Edits: edits{
+			{"and number <= $2::integer", "and number <= $2::integer and false"}}}, []string{"ledger/newest-hundred"}},
+
+		{"sweeps confirm nothing", &pgstoretest.Fault{Edits: edits{
+			{" and suspect_at <= ", " and suspect_at - interval '100 years' <= "}}},
+			[]string{"stall/confirm", "realclock/confirm"}},
+		{"sweeps take leases that run", &pgstoretest.Fault{Edits: edits{
+			{"until <= coalesce($1::timestamptz, statement_timestamp())", "$1::timestamptz is distinct from 'infinity'"}}},
+			[]string{"stall/boundary"}},
+		{"sweeps take the first claimed", &pgstoretest.Fault{Edits: edits{
+			{"order by until, seq limit $3::bigint", "order by seq limit $3::bigint"}}}, []string{"stall/limit"}},
+
+		{"duplicates are always of the same name", &pgstoretest.Fault{In: "from {}.jobs where id = any(", Edits: edits{
+			{"select id, seq, name", "select id, seq, 'job'"}}}, []string{"ids/conflict"}},
+		{"nobody looks who has an id", &pgstoretest.Fault{In: "from {}.jobs where id = any(", Edits: edits{
+			{"select id, seq, name from {}.jobs where", "select id, seq, name from {}.jobs where false and"}}}, []string{"ids/duplicate"}},
+		{"ids are locked in the order of the request", &pgstoretest.Fault{In: "insert into {}.jobs", Edits: edits{
+			{`order by id collate "C", seq`, "order by seq"}}}, []string{"IDsInOneOrder"}},
+	}
+}
