@@ -3,6 +3,7 @@ package pgxstore
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,19 +17,32 @@ import (
 
 // backend is two pools.
 type backend struct {
-	shared *pgxpool.Pool // the application's
-	own    *pgxpool.Pool // nil: a backend that migrates
+	shared  *pgxpool.Pool // the application's
+	own     *pgxpool.Pool // nil: a backend that migrates
+	closing sync.WaitGroup
 }
 
-// newBackend makes a small pool whose connections are made as the application's are.
-func newBackend(pool *pgxpool.Pool) (*backend, error) {
+// newBackend makes a small pool whose connections are made as the application's are. pooled says that they may be
+// shared with others, whose settings are not ours to change.
+func newBackend(pool *pgxpool.Pool, pooled bool) (*backend, error) {
 	cfg := pool.Config()
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = pgstore.OwnConns, 0, 0
+	if made := cfg.AfterConnect; !pooled {
+		cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			if made != nil {
+				if err := made(ctx, conn); err != nil {
+					return err
+				}
+			}
+			_, err := conn.Exec(ctx, pgsql.ReadCommitted)
+			return err
+		}
+	}
 	own, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, fmt.Errorf("stint: a pool for claims and heartbeats: %w", err)
 	}
-	return &backend{pool, own}, nil
+	return &backend{shared: pool, own: own}, nil
 }
 
 // Do implements pgstore.Backend.
@@ -54,13 +68,26 @@ func (b *backend) lend(ctx context.Context, on pgstore.Conns, do func(*pgx.Conn)
 	if err != nil {
 		return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
 	}
-	defer conn.Release()
+	defer b.release(on, conn)
 	err = do(conn.Conn())
 	if pgsql.Spent(err) {
 		// A server that shuts down, or became a standby: the pool must not hand this connection out again.
 		_ = conn.Conn().Close(ctx)
 	}
 	return err
+}
+
+// release gives a connection back. Where one of the few of our own broke, the others most likely did as well: they are
+// made anew, now rather than when a heartbeat has waited for each in vain. And its place is free at once: the pool would
+// keep it until the server has taken leave, for up to 15 seconds.
+func (b *backend) release(on pgstore.Conns, conn *pgxpool.Conn) {
+	if on != pgstore.Own || !conn.Conn().IsClosed() {
+		conn.Release()
+		return
+	}
+	broken := conn.Hijack()
+	b.closing.Go(func() { <-broken.PgConn().CleanupDone() })
+	b.own.Reset()
 }
 
 // Settle implements pgstore.Backend: the pool of its own needs nothing of the application's.
@@ -72,6 +99,7 @@ func (b *backend) Unsent(err error) bool { return pgconn.SafeToRetry(err) }
 // Close implements pgstore.Backend.
 func (b *backend) Close() error {
 	b.own.Close()
+	b.closing.Wait()
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // NewBackend is what New makes for itself.
-func NewBackend(pool *pgxpool.Pool) (pgstore.Backend, error) { return newBackend(pool) }
+func NewBackend(pool *pgxpool.Pool) (pgstore.Backend, error) { return newBackend(pool, false) }
 
 // NewOn is New on a backend that is there.
 func NewOn(b pgstore.Backend, pool *pgxpool.Pool, opts Options) (*Store, error) {

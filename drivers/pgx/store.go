@@ -70,7 +70,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if pool == nil {
 		return nil, &core.InvalidError{Field: "pool", Reason: "is nil"}
 	}
-	b, err := newBackend(pool)
+	b, err := newBackend(pool, opts.PollOnly || opts.Listen != nil)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ const maxJoin = 1000
 const skippedNext = 20 * time.Millisecond
 
 // Claim implements core.Store (Q2 to Q4), but for Claimed.Wake, which the caller read before. Each want is served
-// by statements of its own: when a later one fails, what the earlier ones got is the answer.
+// by statements of its own: when the server refuses a later one, what the earlier ones got is the answer.
 func (s *Session) Claim(ctx context.Context, req core.ClaimRequest) (core.Claimed, error) {
 	if err := req.Validate(); err != nil {
 		return core.Claimed{}, err
@@ -114,6 +114,10 @@ func (s *Session) Claim(ctx context.Context, req core.ClaimRequest) (core.Claime
 		if err := c.serve(ctx, i); err != nil {
 			if len(c.jobs) == 0 {
 				return core.Claimed{}, err
+			}
+			if SQLState(err) == "" || Spent(err) {
+				// The statement may have been carried out: only who is told so asks what the token holds.
+				return core.Claimed{}, s.partly(err)
 			}
 			c.left = true
 			break
@@ -257,9 +261,9 @@ func (c *claiming) pick(ctx context.Context, want core.Want, names []string, lim
 			return nil
 		}
 		c.room -= int64(len(rec.Payload))
-		err := b.finish(&rec)
+		b.finish(&rec)
 		p.jobs, p.places = append(p.jobs, rec), append(p.places, place)
-		return err
+		return nil
 	}, sqlClaim, c.s.now, want.Queue, names, int64(limit), force, room, int64(c.req.Lease/time.Microsecond), c.req.Token, c.req.Worker,
 		marks.priorities, marks.places, marks.due)
 	if err != nil {
@@ -377,9 +381,9 @@ func (s *Session) underToken(ctx context.Context, token string) ([]core.Record, 
 			return err
 		}
 		rec.State, rec.ClaimedAt = core.StateActive, claimedAt.UTC()
-		err = b.finish(&rec)
+		b.finish(&rec)
 		jobs = append(jobs, rec)
-		return err
+		return nil
 	}, sqlUnderToken, token)
 	return jobs, err
 }

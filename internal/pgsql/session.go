@@ -135,3 +135,8 @@ func utc(at *time.Time) time.Time {
 	}
 	return at.UTC()
 }
+
+// ReadCommitted has a connection's statements be transactions of that kind, on which all of them count, whatever the
+// database says.
+const ReadCommitted = `select set_config('default_transaction_isolation', 'read committed', false)
+	where current_setting('default_transaction_isolation') <> 'read committed'`

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +20,10 @@ func (s *Store) session(x sqlexec.Executor) *session {
 }
 
 const (
-	// again is how often what the database rolled back because of others is done again.
-	again = 10
+	// again is how often what the database rolled back because of others is done again, after longer and longer pauses:
+	// where a database makes every transaction serializable, one call may lose against others many times.
+	again    = 30
+	maxPause = 50 * time.Millisecond
 	// callTimeout bounds a call whose context has no deadline: a server that says nothing would hold it for as long
 	// as the network lets it.
 	callTimeout = time.Minute
@@ -87,7 +90,7 @@ func (s *Store) run(ctx context.Context, try attempt) error {
 		if err == nil {
 			return nil
 		}
-		if n < again && pgsql.Again(err) && !errors.Is(err, core.ErrUnknown) && ctx.Err() == nil {
+		if n < again && pgsql.Again(err) && !errors.Is(err, core.ErrUnknown) && pause(ctx, n) {
 			continue
 		}
 		err = pgsql.Fault(ctx, err, sent)
@@ -97,6 +100,18 @@ func (s *Store) run(ctx context.Context, try attempt) error {
 			s.hub.RingAll()
 		}
 		return err
+	}
+}
+
+// pause waits before the try after the n-th. It reports false when ctx ended first.
+func pause(ctx context.Context, n int) bool {
+	timer := time.NewTimer(rand.N(min(time.Millisecond<<min(n, 10), maxPause)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
 	}
 }
 

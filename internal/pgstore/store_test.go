@@ -95,12 +95,14 @@ func fresh(t *testing.T) (*Store, *fake) {
 func TestRolledBackByOthers(t *testing.T) {
 	s, f := fresh(t)
 	f.errs = []error{state("40001"), state("40P01")}
-	require.NoError(t, s.Resume(t.Context(), "q"))
+	_, err := s.Paused(t.Context())
+	require.NoError(t, err)
 	require.Equal(t, 3, f.tries)
 	for range 100 {
 		f.errs = append(f.errs, state("40001"))
 	}
-	require.ErrorIs(t, s.Resume(t.Context(), "q"), core.ErrUnavailable)
+	_, err = s.Paused(t.Context())
+	require.ErrorIs(t, err, core.ErrUnavailable)
 	require.Equal(t, 3+again, f.tries)
 }
 

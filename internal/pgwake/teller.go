@@ -42,7 +42,7 @@ func (t *Teller) Due(queues ...string) bool {
 	defer t.mu.Unlock()
 	now := time.Now()
 	for _, q := range queues {
-		if now.Sub(t.told[q]) < Gap {
+		if _, soon := t.pending[q]; soon || now.Sub(t.told[q]) < Gap {
 			return false
 		}
 	}

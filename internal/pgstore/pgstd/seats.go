@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/sqlexec"
 	"github.com/stintmq/stint/internal/stdsql"
 )
@@ -94,6 +95,12 @@ func (at *seat) connect(ctx context.Context, db *sql.DB) error {
 	conn, err := stdsql.Working(ctx, db)
 	if err != nil {
 		return err
+	}
+	if !at.lent {
+		if _, err := conn.ExecContext(ctx, pgsql.ReadCommitted); err != nil {
+			stdsql.Discard(conn)
+			return err
+		}
 	}
 	at.conn, at.used = conn, time.Now()
 	if at.x = stdsql.On(conn); !at.lent {

@@ -88,6 +88,9 @@ func cases() []testCase {
 		{"TimesComeAfterWaits", timesComeAfterWaits},
 		{"VerbsFollowTheJob", verbsFollowTheJob},
 		{"IDsInOneOrder", idsInOneOrder},
+		{"RowsOfALaterRelease", rowsOfALaterRelease},
+		{"OddTexts", oddTexts},
+		{"ManyInOneCall", manyInOneCall},
 		{"Worker", worker},
 	}
 }
