@@ -72,7 +72,7 @@ func (s *Session) answer(ctx context.Context, acks []core.Ack, part round, resul
 			held.at, held.seqs = append(held.at, i), append(held.seqs, seq)
 		default:
 			results[i].Err = core.ErrLeaseLost
-			if a, ok := was[lease{seq, ack.Lease.Token}]; ok && a.asked == ack.Outcome {
+			if a, ok := was[lease{seq, ack.Lease.Token}]; ok && a.asked == ack.Outcome && stateName(a.state) != "" {
 				results[i] = core.AckResult{State: stateName(a.state)}
 			}
 		}

@@ -77,9 +77,9 @@ func (s *Session) Attempts(ctx context.Context, id string) ([]core.Attempt, erro
 			return err
 		}
 		a.StartedAt, a.FinishedAt, a.Worker = utc(startedAt), a.FinishedAt.UTC(), value(worker)
-		err := fromDoc(failure, &a.Failure)
+		a.Failure = failureOf(failure)
 		attempts = append(attempts, a)
-		return err
+		return nil
 	}, sqlAttempts, seq)
 	return attempts[max(0, len(attempts)-core.LedgerLimit):], err
 }

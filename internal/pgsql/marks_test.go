@@ -124,7 +124,7 @@ func TestBackoffText(t *testing.T) {
 	got, err := parseBackoff("exponential 1000000000 300000000000 2.5 exact")
 	require.NoError(t, err)
 	require.Equal(t, "exponential 1000000000 300000000000 2.5 exact", backoffText(got))
-	for _, bad := range []string{"", "a b c d", "exponential 1 2"} {
+	for _, bad := range []string{"", "a b c d", "exponential 1 2", "exponential 1 2 x", "fibonacci 1 2 3"} {
 		_, err := parseBackoff(bad)
 		require.Error(t, err)
 	}

@@ -39,8 +39,9 @@ func (b *body) columns(rec *core.Record) []any {
 	}
 }
 
-// finish turns what columns read into rec.
-func (b *body) finish(rec *core.Record) error {
+// finish turns what columns read into rec. What it cannot read, since a later release wrote it in another way, it
+// leaves out: one such job must not stand in the way of all that were read with it.
+func (b *body) finish(rec *core.Record) {
 	rec.ID = ownID(rec.Ref)
 	if b.id != nil {
 		rec.ID = *b.id
@@ -49,15 +50,16 @@ func (b *body) finish(rec *core.Record) error {
 		rec.Timeout = time.Duration(*b.timeout)
 	}
 	rec.EnqueuedAt, rec.RunAt = b.enqueuedAt.UTC(), b.runAt.UTC()
-	var err error
 	if b.backoff != nil {
 		if *b.backoff != b.backoffText {
-			b.backoffOf, err = parseBackoff(*b.backoff)
+			b.backoffOf, _ = parseBackoff(*b.backoff) // else the default one
 			b.backoffText = *b.backoff
 		}
 		rec.Backoff = b.backoffOf
 	}
-	return errors.Join(err, fromDoc(b.metadata, &rec.Metadata), fromDoc(b.keep, &rec.Keep), fromDoc(b.trace, &rec.Trace))
+	rec.Metadata = fromDoc[map[string]string](b.metadata)
+	rec.Keep = fromDoc[core.Keep](b.keep)
+	rec.Trace = fromDoc[*core.Trace](b.trace)
 }
 
 // scanRecord reads bodyColumns, standColumns and the rest of a job in any state.
@@ -73,7 +75,9 @@ func (b *body) scanRecord(r sqlexec.Rows) (core.Record, error) {
 		return rec, err
 	}
 	rec.State, rec.ClaimedAt, rec.FinishedAt = stateName(state), utc(claimedAt), utc(finishedAt)
-	return rec, errors.Join(b.finish(&rec), fromDoc(failure, &rec.Failure))
+	b.finish(&rec)
+	rec.Failure = failureOf(failure)
+	return rec, nil
 }
 
 // backoffText is a Backoff as stored: kind, base, limit, factor, and "exact" where there is no jitter; "" for the
@@ -101,8 +105,14 @@ func parseBackoff(text string) (core.Backoff, error) {
 	base, err1 := strconv.ParseInt(f[1], 10, 64)
 	most, err2 := strconv.ParseInt(f[2], 10, 64)
 	factor, err3 := strconv.ParseFloat(f[3], 64)
-	return core.Backoff{Kind: f[0], Base: time.Duration(base), Max: time.Duration(most), Factor: factor, NoJitter: len(f) == 5},
-		errors.Join(err1, err2, err3)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return core.Backoff{}, err
+	}
+	switch f[0] {
+	case "", core.BackoffExponential, core.BackoffFixed:
+		return core.Backoff{Kind: f[0], Base: time.Duration(base), Max: time.Duration(most), Factor: factor, NoJitter: len(f) == 5}, nil
+	}
+	return core.Backoff{}, fmt.Errorf("stint: %q is no kind of backoff", f[0])
 }
 
 // doc is v as JSON text, "" for the zero value, which is stored as null.
@@ -114,11 +124,22 @@ func doc(v any, zero bool) (string, error) {
 	return string(b), err
 }
 
-func fromDoc(text *string, into any) error {
-	if text == nil {
-		return nil
+// fromDoc reads what doc wrote; the zero value where that is something else.
+func fromDoc[T any](text *string) (v T) {
+	if text != nil && json.Unmarshal([]byte(*text), &v) != nil {
+		var zero T
+		return zero
 	}
-	return json.Unmarshal([]byte(*text), into)
+	return v
+}
+
+// failureOf reads a failure, or says in what it cannot be read.
+func failureOf(text *string) *core.Failure {
+	f := fromDoc[*core.Failure](text)
+	if f == nil && text != nil {
+		f = &core.Failure{Message: *text}
+	}
+	return f
 }
 
 func value(s *string) string {
