@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -52,19 +53,8 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 	require.NotContains(t, output, "hush")
 }
 
-func TestWhereNamesThePlaceWithoutSecrets(t *testing.T) {
-	store := postgresStore(t)
-	db, err := open(t.Context(), config{store: store}, quiet())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
-	at := db.(*postgresServer).pool.Config().ConnConfig
-	require.Contains(t, db.Where(), at.Host)
-	require.Contains(t, db.Where(), "stint_test_")
-	require.NotEmpty(t, at.Password)
-	require.NotContains(t, db.Where(), at.Password)
-}
-
 func TestFreshOnPostgresLeavesAloneWhatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
 	store := postgresStore(t)
 	_, schema, found := strings.Cut(store, "search_path=")
 	require.True(t, found)
@@ -82,6 +72,9 @@ func TestFreshOnPostgresLeavesAloneWhatIsNotItsOwn(t *testing.T) {
 
 	db, err := open(t.Context(), config{store: store}, quiet())
 	require.NoError(t, err)
+	at := db.(*postgresServer).pool.Config().ConnConfig
+	require.Contains(t, db.Where(), fmt.Sprintf("%q of the database %q on %s:%d", schema, at.Database, at.Host, at.Port))
+	require.False(t, at.Password != "" && strings.Contains(db.Where(), at.Password))
 	code, output = runChild(t, "-fresh", "-store", store, root)
 	require.NoError(t, db.Close())
 	require.Equal(t, exitFailed, code, output)
