@@ -88,6 +88,7 @@ func cases() []testCase {
 		{"TimesComeAfterWaits", timesComeAfterWaits},
 		{"VerbsFollowTheJob", verbsFollowTheJob},
 		{"IDsInOneOrder", idsInOneOrder},
+		{"DemotedConnectionsGo", demotedConnectionsGo},
 		{"RowsOfALaterRelease", rowsOfALaterRelease},
 		{"OddTexts", oddTexts},
 		{"ManyInOneCall", manyInOneCall},
