@@ -98,4 +98,12 @@ func TestNothingRunsAgainElsewhere(t *testing.T) {
 			require.NoError(t, db.Close())
 		})
 	}
+
+	// Without a connection of its own it is.
+	b := &broken{ran: map[int]int{}}
+	db := sql.OpenDB(b)
+	_, err := db.ExecContext(ctx, "insert")
+	require.ErrorIs(t, err, driver.ErrBadConn)
+	require.Greater(t, len(b.ran), 1)
+	require.NoError(t, db.Close())
 }

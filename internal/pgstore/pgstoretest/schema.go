@@ -89,7 +89,11 @@ func migrateWaitsInTurn(t testing.TB, k *Kit) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- k.DB(t).Migrate(ctx, name) }()
-	time.AfterFunc(1200*time.Millisecond, func() { _ = tx.Rollback() })
+	k.waiting(t, 1)
+	require.Eventually(t, func() bool {
+		return k.Numbers(t, "select count(*) from pg_locks where not granted")[0] == 0
+	}, 10*time.Second, 5*time.Millisecond, "it gives up, and everybody behind it can go on")
+	require.NoError(t, tx.Rollback())
 	require.NoError(t, <-done)
 }
 
