@@ -36,16 +36,16 @@ func (s *Session) Ack(ctx context.Context, acks []core.Ack) ([]core.AckResult, e
 // that says that the lease is current, somebody held its row, or wrote it just then, and it is tried again.
 func (s *Session) ackRound(ctx context.Context, acks []core.Ack, leases []core.Lease, part round, results []core.AckResult) error {
 	for try := 0; len(part.at) > 0; try++ {
-		seqs, ends := make([]int64, 0, len(part.at)), make([]settlement, 0, len(part.at))
+		ends := make([]settlement, 0, len(part.at))
 		for n, i := range part.at {
 			if part.seqs[n] != 0 && sane(acks[i].Lease.ID) && core.ValidateToken("Token", acks[i].Lease.Token) == nil {
-				seqs, ends = append(seqs, part.seqs[n]), append(ends, settlementOf(&acks[i]))
+				ends = append(ends, settlementOf(part.seqs[n], &acks[i]))
 			}
 		}
 		var done map[int64]settled
-		if len(seqs) > 0 {
+		if len(ends) > 0 {
 			var err error
-			if done, err = s.settle(ctx, seqs, ends, nil); err != nil {
+			if done, err = s.settle(ctx, ends, nil); err != nil {
 				return err
 			}
 		}
@@ -98,8 +98,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func settlementOf(ack *core.Ack) settlement {
-	e := settlement{id: ack.Lease.ID, token: ack.Lease.Token, outcome: ack.Outcome, asked: ack.Outcome}
+func settlementOf(seq int64, ack *core.Ack) settlement {
+	e := settlement{seq: seq, id: ack.Lease.ID, token: ack.Lease.Token, outcome: ack.Outcome, asked: ack.Outcome}
 	switch ack.Outcome {
 	case core.OutcomeComplete:
 		e.state, e.counts, e.result = completed, countsAttempt, ack.Result
@@ -140,7 +140,7 @@ func (s *Session) Complete(ctx context.Context, l core.Lease, result []byte) err
 	part := round{[]int{0}, seqs}
 	for range 2 { // by Ref, then by the id
 		if part.seqs[0] != 0 && sane(l.ID) && core.ValidateToken("Token", l.Token) == nil {
-			done, err := s.settle(ctx, part.seqs, []settlement{settlementOf(&ack)}, nil)
+			done, err := s.settle(ctx, []settlement{settlementOf(part.seqs[0], &ack)}, nil)
 			if err != nil || len(done) > 0 {
 				return err
 			}

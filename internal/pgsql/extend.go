@@ -15,8 +15,8 @@ const (
 	sqlExtend = `with ` + moment + `,
 		h as materialized (
 			select seq from {}.leases l
-			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[array_position($2::bigint[], seq)]
-				and ` + hasID + `($5::text[])[array_position($2::bigint[], seq)]
+			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[width_bucket(seq, $2::bigint[])]
+				and ` + hasID + `($5::text[])[width_bucket(seq, $2::bigint[])]
 			order by seq for update skip locked),
 		u as (
 			update {}.leases set suspect_at = null, until = greatest(until,
@@ -81,6 +81,7 @@ func (s *Session) extend(ctx context.Context, leases []core.Lease, part round, d
 
 // extendRound extends leases of jobs each of which occurs once, and returns those that it did not.
 func (s *Session) extendRound(ctx context.Context, leases []core.Lease, part round, d time.Duration, out *core.Extended) (missing round, err error) {
+	part = part.ascending()
 	extended := make(map[int64]bool, len(part.at)) // seq -> cancel requested
 	err = sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
 		var seq int64

@@ -1,7 +1,9 @@
 package pgsql
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -163,6 +165,20 @@ type round struct {
 }
 
 func (r *round) add(at int, seq int64) { r.at, r.seqs = append(r.at, at), append(r.seqs, seq) }
+
+// ascending is the round in the order of the jobs' numbers, as statements want it.
+func (r round) ascending() round {
+	order := make([]int, len(r.at))
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(r.seqs[a], r.seqs[b]) })
+	var sorted round
+	for _, n := range order {
+		sorted.add(r.at[n], r.seqs[n])
+	}
+	return sorted
+}
 
 // rounds splits a batch so that repeats of a job come one after the other, as if in calls of their own: by its id, and
 // by the number that a wrong Ref may have in common with another.

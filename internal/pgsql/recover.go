@@ -63,13 +63,13 @@ func (s *Session) RecoverStalled(ctx context.Context, req core.RecoverRequest) (
 			rec.ID = *id
 		}
 		seqs, jobs = append(seqs, seq), append(jobs, rec)
-		ends = append(ends, stall(core.Lease{ID: rec.ID, Token: tokenOf(token)}, stalls+1, stallLimit(maxStalls, req.MaxStalls)))
+		ends = append(ends, stall(core.Lease{Ref: seq, ID: rec.ID, Token: tokenOf(token)}, stalls+1, stallLimit(maxStalls, req.MaxStalls)))
 		return nil
 	}, sqlEnded, s.now, confirm, limit)
 	if err != nil || len(seqs) == 0 {
 		return nil, err
 	}
-	done, err := s.settle(ctx, seqs, ends, confirm)
+	done, err := s.settle(ctx, ends, confirm)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func stallLimit(own int64, request int) int64 {
 
 // stall is how a lease ends that is taken back: the n-th.
 func stall(of core.Lease, n, limit int64) settlement {
-	e := settlement{id: of.ID, token: of.Token, outcome: core.OutcomeStalled, counts: countsStall, yields: true}
+	e := settlement{seq: of.Ref, id: of.ID, token: of.Token, outcome: core.OutcomeStalled, counts: countsStall, yields: true}
 	if n > limit {
 		e.state = failed
 		e.failure = &core.Failure{
