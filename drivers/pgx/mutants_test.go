@@ -9,7 +9,7 @@ const (
 	inClaim  = "from {}.lanes where queue"
 	inJoin   = "delete from {}.delayed where ctid"
 	inExtend = "update {}.leases set suspect_at = null"
-	inEnds   = "delete from {}.leases where seq"
+	inEnds   = "delete from {}.leases where ctid"
 
 	inCompleteTx = "order by seq for update),\n"
 )
@@ -66,19 +66,19 @@ func mutants() []mutant {
 		{"heartbeats shorten leases", &pgstoretest.Fault{In: inExtend, Edits: edits{
 			{"greatest(until,", "greatest('-infinity'::timestamptz,"}}}, []string{"lease/never-shortens"}},
 		{"heartbeats look at no token", &pgstoretest.Fault{In: inExtend, Edits: edits{
-			{"and token = ($3::uuid[])[array_position($2::bigint[], seq)]", "and $3::uuid[] is not null"}}}, []string{"lease/lost"}},
+			{"and token = ($3::uuid[])[width_bucket(seq, $2::bigint[])]", "and $3::uuid[] is not null"}}}, []string{"lease/lost"}},
 		{"heartbeats look at no id", &pgstoretest.Fault{In: inExtend, Edits: edits{
-			{"($5::text[])[array_position($2::bigint[], seq)]", "any($5::text[]) or true"}}}, []string{"lease/lost"}},
+			{"($5::text[])[width_bucket(seq, $2::bigint[])]", "any($5::text[]) or true"}}}, []string{"lease/lost"}},
 		{"heartbeats leave the suspicion", &pgstoretest.Fault{In: inExtend, Edits: edits{
 			{"set suspect_at = null, until", "set until"}}}, []string{"stall/confirm-extended"}},
 		{"heartbeats wait for locked leases", &pgstoretest.Fault{In: inExtend, Edits: edits{
 			{"for update skip locked", "for update"}}}, []string{"HeldRowHoldsNobodyUp"}},
 
 		{"acks look at no token", &pgstoretest.Fault{In: inEnds, Edits: edits{
-			{"and token = ($3::uuid[])[array_position($2::bigint[], seq)]", "and $3::uuid[] is not null"}}},
+			{"and token = ($3::uuid[])[width_bucket(seq, $2::bigint[])]", "and $3::uuid[] is not null"}}},
 			[]string{"fencing/wrong-token"}},
 		{"acks look at no id", &pgstoretest.Fault{In: inEnds, Edits: edits{
-			{"($5::text[])[array_position($2::bigint[], seq)]", "any($5::text[]) or true"}}},
+			{"($5::text[])[width_bucket(seq, $2::bigint[])]", "any($5::text[]) or true"}}},
 			[]string{"fencing/id-counts"}},
 		{"acks wait for locked leases", &pgstoretest.Fault{In: inEnds, Edits: edits{
 			{"for update skip locked", "for update"}}}, []string{"HeldRowHoldsNobodyUp"}},
@@ -88,7 +88,7 @@ func mutants() []mutant {
 			{"select seq, now, claimed_at, token, runs + 1", "select seq, now, claimed_at, null::uuid, runs + 1"}}},
 			[]string{"repeat/after-new-claims"}},
 		{"completing transactions look at no token", &pgstoretest.Fault{In: inCompleteTx, Edits: edits{
-			{"and token = ($3::uuid[])[array_position($2::bigint[], seq)]", "and $3::uuid[] is not null"}}},
+			{"and token = ($3::uuid[])[width_bucket(seq, $2::bigint[])]", "and $3::uuid[] is not null"}}},
 			[]string{"tx/complete-refused"}},
 		{"retries keep their place", &pgstoretest.Fault{In: inEnds, Edits: edits{
 			{"case state when 0 then place else nextval('{}.numbers'::regclass) end", "place"}}},

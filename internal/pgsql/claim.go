@@ -244,15 +244,17 @@ func (c *claiming) pick(ctx context.Context, want core.Want, names []string, lim
 		p.jobs = make([]core.Record, 0, min(limit, 128))
 	}
 	var b body
+	var rec core.Record
+	var now, next *time.Time
+	var there, stalled int
+	var capped bool
+	var lanes []int16
+	var drawn, oldest, own, place int64
+	into := append([]any{&now, &next, &there, &stalled, &capped, &lanes, &drawn, &oldest, &own, &place}, b.columns(&rec)...)
 	room := c.room
 	err := sqlexec.Each(ctx, c.s.x, func(r sqlexec.Rows) error {
-		var now, next *time.Time
-		var there, stalled int
-		var capped bool
-		var lanes []int16
-		var drawn, oldest, own, place int64
-		var rec core.Record
-		if err := r.Scan(append([]any{&now, &next, &there, &stalled, &capped, &lanes, &drawn, &oldest, &own, &place}, b.columns(&rec)...)...); err != nil {
+		rec = core.Record{}
+		if err := r.Scan(into...); err != nil {
 			return err
 		}
 		if now != nil {

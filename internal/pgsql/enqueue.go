@@ -19,7 +19,7 @@ import (
 const sqlInsert = `with t as materialized (
 		select case when pg_current_xact_id() is not null then coalesce($1::timestamptz, clock_timestamp()) end as now),
 	input as materialized (
-		select nextval({numbers}) as seq, u.*, ` + greatestRunAt + ` as due
+		select nextval({numbers}) as seq, u.id, u.payload, ` + common + `, ` + greatestRunAt + ` as due
 		from unnest((select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::bytea[]),
 			(select $7::text[]), (select $8::integer[]), (select $9::integer[]), (select $10::bigint[]), (select $11::text[]),
 			(select $12::text[]), (select $13::text[]), (select $14::bigint[]), (select $15::timestamptz[]))
@@ -47,8 +47,18 @@ const sqlInsert = `with t as materialized (
 		where $16::text is not null)
 	select ins.seq, coalesce(ins.id, ''), ins.queue, ins.run_at, told.n from ins cross join (select count(*) as n from n) told`
 
-const greatestRunAt = `greatest((select now from t), u.run_at)
-			+ (u.delay / 1000000) * interval '1 second' + (u.delay % 1000000) * interval '1 microsecond'`
+// What all jobs of a batch have in common comes as an array of one, which unnest fills up with nulls.
+const (
+	common = `coalesce(u.name, ($3::text[])[1]) as name, coalesce(u.queue, ($4::text[])[1]) as queue,
+			coalesce(u.priority, ($5::smallint[])[1]) as priority, coalesce(u.metadata, ($7::text[])[1]) as metadata,
+			coalesce(u.max_attempts, ($8::integer[])[1]) as max_attempts, coalesce(u.max_stalls, ($9::integer[])[1]) as max_stalls,
+			coalesce(u.timeout, ($10::bigint[])[1]) as timeout, coalesce(u.backoff, ($11::text[])[1]) as backoff,
+			coalesce(u.keep, ($12::text[])[1]) as keep, coalesce(u.trace, ($13::text[])[1]) as trace`
+
+	greatestRunAt = `greatest((select now from t), coalesce(u.run_at, ($15::timestamptz[])[1]))
+			+ (coalesce(u.delay, ($14::bigint[])[1]) / 1000000) * interval '1 second'
+			+ (coalesce(u.delay, ($14::bigint[])[1]) % 1000000) * interval '1 microsecond'`
+)
 
 // A batch is inserted in parts of this size, in rows and in bytes of payload.
 const (
@@ -295,6 +305,17 @@ func (e *enqueueing) arguments(at []int) ([]any, error) {
 			return nil, err
 		}
 	}
-	return []any{e.s.now, ids, names, queues, priority, payload, metadata, maxAttempts, maxStalls, timeout, backoff, keep, trace,
-		delay, runAt, e.notify.channel(), e.notify.Origin, e.patience(ids)}, nil
+	return []any{e.s.now, shared(ids), shared(names), shared(queues), shared(priority), payload, shared(metadata),
+		shared(maxAttempts), shared(maxStalls), shared(timeout), shared(backoff), shared(keep), shared(trace),
+		shared(delay), shared(runAt), e.notify.channel(), e.notify.Origin, e.patience(ids)}, nil
+}
+
+// shared is the list, or its first element where all are alike.
+func shared[T comparable](list []T) []T {
+	for _, v := range list {
+		if v != list[0] {
+			return list
+		}
+	}
+	return list[:1]
 }
