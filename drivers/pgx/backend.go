@@ -34,7 +34,7 @@ func newBackend(pool *pgxpool.Pool, pooled bool) (*backend, error) {
 					return err
 				}
 			}
-			_, err := conn.Exec(ctx, pgsql.ReadCommitted)
+			_, err := conn.Exec(ctx, pgsql.Settings)
 			return err
 		}
 	}

@@ -30,6 +30,10 @@ const Version = 2
 // oldest is the version a program must speak to use a schema of Version: what came since adds a view to it.
 const oldest = 1
 
+// needs is the oldest schema that the statements of this package work on: the view came later. So a fleet may be upgraded
+// before its schema, too.
+const needs = 1
+
 const (
 	sqlSchemaTable = `select count(*) from sqlite_schema where type = 'table' and name = 'stint_schema'`
 	sqlSchema      = `select version, oldest from stint_schema order by version desc limit 1`
@@ -45,7 +49,7 @@ func CheckSchema(ctx context.Context, x sqlexec.Executor) error {
 	if err != nil {
 		return err
 	}
-	if have < Version || serves > Version {
+	if have < needs || serves > Version {
 		return &core.SchemaError{Have: have, Want: Version}
 	}
 	return nil

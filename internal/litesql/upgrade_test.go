@@ -22,9 +22,7 @@ func TestUpgrade(t *testing.T) {
 			_, err := x.Exec(ctx, text)
 			require.NoError(t, err)
 		}
-		var old *core.SchemaError
-		require.ErrorAs(t, CheckSchema(ctx, x), &old)
-		require.Equal(t, core.SchemaError{Have: 1, Want: Version}, *old)
+		require.NoError(t, CheckSchema(ctx, x), "a program may come before its schema")
 		s := NewSession(x, noon, core.Limits{})
 		_, err := s.Enqueue(ctx, []core.EnqueueRequest{request("a", "job"), request("b", "job")})
 		require.NoError(t, err)

@@ -29,6 +29,10 @@ const Version = 2
 // oldest is the version a program must speak to use a schema of Version: what came since adds a view to it.
 const oldest = 1
 
+// needs is the oldest schema that the statements of this package work on: the view came later. So a fleet may be upgraded
+// before its schema, too.
+const needs = 1
+
 // SchemaError: the schema is not one that this release can use.
 type SchemaError struct {
 	Schema string
@@ -69,7 +73,7 @@ func (s *Schema) CheckSchema(ctx context.Context, x sqlexec.Executor) error {
 	if err != nil {
 		return err
 	}
-	if have < Version || serves > Version {
+	if have < needs || serves > Version {
 		return &SchemaError{Schema: s.name, Have: have, Want: Version}
 	}
 	return nil

@@ -136,7 +136,8 @@ func utc(at *time.Time) time.Time {
 	return at.UTC()
 }
 
-// ReadCommitted has a connection's statements be transactions of that kind, on which all of them count, whatever the
-// database says.
-const ReadCommitted = `select set_config('default_transaction_isolation', 'read committed', false)
-	where current_setting('default_transaction_isolation') <> 'read committed'`
+// Settings are what a connection of the store's own must have, whatever the database or its role says: transactions are
+// READ COMMITTED, on which all statements count, and a claim that was answered outlives the server (Q4).
+const Settings = `select set_config(name, case name when 'synchronous_commit' then 'on' else 'read committed' end, false)
+	from pg_settings
+	where name = 'default_transaction_isolation' and setting <> 'read committed' or name = 'synchronous_commit' and setting = 'off'`

@@ -24,9 +24,6 @@ func TestUpgrade(t *testing.T) {
 		_, err := s.In(x).Exec(ctx, text)
 		require.NoError(t, err)
 	}
-	var old *SchemaError
-	require.ErrorAs(t, s.CheckSchema(ctx, x), &old)
-	require.Equal(t, SchemaError{Schema: s.Name(), Have: 1, Want: Version}, *old)
 	req := core.EnqueueRequest{Name: "job", Queue: "q", MaxAttempts: 1, Backoff: core.DefaultBackoff()}
 	reqs := []core.EnqueueRequest{req, req}
 	session := func() *Session { return NewSession(s.In(x), nil, core.Limits{}) }
@@ -42,6 +39,7 @@ func TestUpgrade(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, got.Jobs, 1)
 	}
+	require.NoError(t, s.CheckSchema(ctx, x), "a program may come before its schema")
 	claim()
 
 	for range 2 {

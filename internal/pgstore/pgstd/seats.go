@@ -97,7 +97,7 @@ func (at *seat) connect(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if !at.lent {
-		if _, err := conn.ExecContext(ctx, pgsql.ReadCommitted); err != nil {
+		if _, err := conn.ExecContext(ctx, pgsql.Settings); err != nil {
 			stdsql.Discard(conn)
 			return err
 		}
