@@ -28,6 +28,10 @@ type Options struct {
 	// nobody listens, and work of other processes is found by polling; a worker's own process still wakes it at once.
 	// Packages pgxlisten and pqlisten have it for pgx/stdlib and lib/pq.
 	Listen func(ctx context.Context, channel string) (Listener, error)
+	// QuietTx has enqueues in transactions (WithTx) tell nobody, so that their jobs are found by polling, on Postgres only.
+	// NOTIFY holds up commits: the whole cluster makes them one at a time, about 2,000 per second. For those who commit
+	// more.
+	QuietTx bool
 	// Logger hears when the wake channel goes down and comes back, on Postgres only. nil: nobody does.
 	Logger *slog.Logger
 }
@@ -61,6 +65,8 @@ func (o Options) forLite() error {
 		return &core.InvalidError{Field: "Options.Synchronous", Reason: `must be "NORMAL" or "FULL"`}
 	case o.Schema != "":
 		return &core.InvalidError{Field: "Options.Schema", Reason: "is for Postgres"}
+	case o.QuietTx:
+		return &core.InvalidError{Field: "Options.QuietTx", Reason: "is for Postgres"}
 	case o.Listen != nil:
 		return &core.InvalidError{Field: "Options.Listen", Reason: "is for Postgres"}
 	}

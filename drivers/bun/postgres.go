@@ -38,6 +38,7 @@ func newOn(b pgstore.Backend, db *bun.DB, opts Options) (_ *Store, err error) {
 	}
 	s, err := pgstd.New(b, db.DB, pgstore.Options{
 		Schema: opts.Schema, Clock: opts.Clock, Limits: opts.Limits, Logger: opts.Logger, Listen: listen,
+		QuietTx: opts.QuietTx,
 	})
 	if err != nil {
 		return nil, err

@@ -39,6 +39,9 @@ type Options struct {
 	// PollOnly has nobody listen: work of other processes is found by polling, their cancel requests by the next
 	// heartbeat; a worker's own process still wakes it at once.
 	PollOnly bool
+	// QuietTx has enqueues in transactions (WithTx) tell nobody, so that their jobs are found by polling. NOTIFY holds
+	// up commits: the whole cluster makes them one at a time, about 2,000 per second. For those who commit more.
+	QuietTx bool
 	// Logger hears when the wake channel goes down and comes back. nil: nobody does.
 	Logger *slog.Logger
 }
@@ -81,7 +84,7 @@ func newOn(b pgstore.Backend, pool *pgxpool.Pool, opts Options) (*Store, error) 
 	if opts.Listen != nil && opts.PollOnly {
 		return nil, &core.InvalidError{Field: "Options.Listen", Reason: "is of no use with PollOnly"}
 	}
-	own := pgstore.Options{Schema: opts.Schema, Clock: opts.Clock, Limits: opts.Limits, Logger: opts.Logger}
+	own := pgstore.Options{Schema: opts.Schema, Clock: opts.Clock, Limits: opts.Limits, Logger: opts.Logger, QuietTx: opts.QuietTx}
 	if !opts.PollOnly {
 		own.Listen = listen(pool, opts.Listen)
 	}

@@ -39,6 +39,9 @@ type Options struct {
 	Clock core.Clock
 	// Limits move the bounds of payloads and results.
 	Limits core.Limits
+	// QuietTx has enqueues in transactions (WithTx) tell nobody, so that their jobs are found by polling. NOTIFY holds
+	// up commits: the whole cluster makes them one at a time, about 2,000 per second. For those who commit more.
+	QuietTx bool
 	// Logger hears when the wake channel goes down and comes back. nil: nobody does.
 	Logger *slog.Logger
 }
@@ -88,6 +91,7 @@ func newOn(b pgstore.Backend, db *sql.DB, opts Options) (*Store, error) {
 	}
 	s, err := pgstd.New(b, db, pgstore.Options{
 		Schema: opts.Schema, Clock: opts.Clock, Limits: opts.Limits, Logger: opts.Logger, Listen: listen,
+		QuietTx: opts.QuietTx,
 	})
 	if err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Listen hears other processes. nil: nobody listens, and their work is found by polling.
 	Listen Listen
+	// QuietTx has enqueues in transactions notify nobody.
+	QuietTx bool
 }
 
 // withDefaults refuses what makes no sense.
@@ -63,6 +65,7 @@ type Store struct {
 	calls     sync.WaitGroup
 	listening context.CancelFunc // nil: nobody waited yet, or nobody listens
 	ear       sync.WaitGroup
+	deaf      sync.Once // nobody listens, and somebody was told
 }
 
 const startTimeout = 30 * time.Second

@@ -23,8 +23,11 @@ func (v view) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.E
 	if err := v.s.ensureLanes(ctx, reqs); err != nil {
 		return nil, err
 	}
-	// Nobody here knows when the caller commits, so this process listens too.
-	notify := pgsql.Notify{Channel: v.s.channel, Origin: pgwake.Nobody}
+	var notify pgsql.Notify
+	if !v.s.opts.QuietTx {
+		// Nobody here knows when the caller commits, so this process listens too.
+		notify = pgsql.Notify{Channel: v.s.channel, Origin: pgwake.Nobody}
+	}
 	return value(v.run(ctx), func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
 		return sn.Enqueue(ctx, reqs, notify)
 	})

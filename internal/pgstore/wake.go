@@ -15,7 +15,11 @@ func (s *Store) listen() error {
 	if s.closed {
 		return errClosed
 	}
-	if s.listening != nil || s.opts.Listen == nil {
+	if s.listening != nil {
+		return nil
+	}
+	if s.opts.Listen == nil {
+		s.deaf.Do(func() { s.opts.Logger.Info("stint: nobody listens for the work of other processes, polling") })
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
