@@ -24,12 +24,21 @@ func (a arrays) Query(ctx context.Context, query string, args ...any) (sqlexec.R
 	if err != nil {
 		return nil, err
 	}
-	return arrayRows{rows}, nil
+	return &arrayRows{Rows: rows}, nil
 }
 
-type arrayRows struct{ sqlexec.Rows }
+// arrayRows remembers what it made of the last row's destinations: most rows are read into the same ones.
+type arrayRows struct {
+	sqlexec.Rows
+	dest, into []any
+}
 
-func (r arrayRows) Scan(dest ...any) error { return r.Rows.Scan(replaced(dest, target)...) }
+func (r *arrayRows) Scan(dest ...any) error {
+	if !slices.Equal(dest, r.dest) {
+		r.dest, r.into = slices.Clone(dest), replaced(dest, target)
+	}
+	return r.Rows.Scan(r.into...)
+}
 
 // replaced replaces those values that as has something for; values stays as it is.
 func replaced(values []any, as func(any) (any, bool)) []any {
