@@ -1,7 +1,8 @@
-# make test        format, vet and every test, with the race detector, on a Postgres of its own
-# make lint        the linter, pinned and built into ./bin on first use (some minutes)
-# make bench       benchmarks of the worker and the drivers, and stint beside its peers (docs/benchmarks.md)
-# make quickstart  the smallest program
+# make test                  format, vet and every test, with the race detector, on a Postgres of its own
+# make test-postgres PG=18   the Postgres store on another release, 13 to 18, which npm fetches into ./bin
+# make lint                  the linter, pinned and built into ./bin on first use (some minutes)
+# make bench                 benchmarks of the worker and the drivers, and stint beside its peers (docs/benchmarks.md)
+# make quickstart            the smallest program
 
 LINT_VERSION := v2.15.0
 LINT         := bin/golangci-lint-$(LINT_VERSION)
@@ -9,7 +10,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 # The race detector needs cgo, hence a C compiler. Without one the tests run, and say so.
 RACE ?= $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: test lint fmt bench quickstart
+.PHONY: test test-postgres lint fmt bench quickstart
 
 test:
 	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || { echo "gofmt -w needed:"; echo "$$unformatted"; exit 1; }
@@ -17,6 +18,13 @@ test:
 	@scripts/ensure-postgres
 	@test -n "$(RACE)" || echo "note: no C compiler (gcc or clang) found, testing without the race detector"
 	$(if $(RACE),CGO_ENABLED=1) go test $(RACE) -timeout 10m ./...
+
+PG ?= 18
+
+test-postgres:
+	@scripts/ensure-postgres
+	STINT_TEST_POSTGRES_BIN="$$(scripts/fetch-postgres $(PG))" && export STINT_TEST_POSTGRES_BIN && \
+		go test -timeout 10m ./internal/pgsql ./drivers/pgx
 
 lint: $(LINT)
 	$(LINT) run ./...

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/stintmq/stint/core"
 )
@@ -126,6 +127,23 @@ func txMutants() []mutant {
 					err := real(ctx, l, result)
 					done[l] = err == nil
 					return err
+				}
+			})
+		}),
+		broken("complete loses to a heartbeat of the same moment", func(h *hooked) {
+			var beats atomic.Int64
+			extend := h.extend
+			h.extend = func(ctx context.Context, l []core.Lease, d time.Duration) (core.Extended, error) {
+				beats.Add(1)
+				return extend(ctx, l, d)
+			}
+			h.views(func(v *brokenView) {
+				real, before := v.complete, beats.Load()
+				v.complete = func(ctx context.Context, l core.Lease, result []byte) error {
+					if beats.Load() > before {
+						return core.ErrLeaseLost
+					}
+					return real(ctx, l, result)
 				}
 			})
 		}),

@@ -27,6 +27,8 @@ func txCases() []testCase {
 			demands: "Complete of a lost lease is ErrLeaseLost, of an unknown job ErrNotFound, and the rest of the transaction lands"},
 		{rule: "Q14", name: "complete-once", run: txCompleteOnce, needs: needs, timeless: true,
 			demands: "a repeated Complete is ErrLeaseLost, in the same transaction and in a later one"},
+		{rule: "Q14", name: "complete-among-heartbeats", run: txCompleteAmongHeartbeats, needs: needs, timeless: true,
+			demands: "a lease that is extended at the same moment is completed all the same"},
 		{rule: "Q14", name: "complete-by-id", run: txCompleteByID, needs: needs, timeless: true,
 			demands: "where a lease's Ref and id disagree, Complete goes by the id"},
 		{rule: "Q14", name: "complete-and-enqueue", run: txCompleteAndEnqueue, needs: needs, timeless: true,
@@ -235,6 +237,29 @@ func txCompleteRefused(k *kit) {
 	k.wantState("ended", core.StateFailed)
 	k.end(again, core.OutcomeComplete, core.StateCompleted) // under the token that it has now
 	k.drain("jobs after the commit", "released", "b")
+}
+
+func txCompleteAmongHeartbeats(k *kit) {
+	for range 50 {
+		k.add("")
+		h := k.take()
+		ctx, cancel := context.WithCancel(k.ctx)
+		beating := make(chan struct{})
+		go func() {
+			defer close(beating)
+			for ctx.Err() == nil {
+				_, _ = k.store.Extend(ctx, []core.Lease{h.lease}, theLease) // it is Complete that is looked at
+			}
+		}()
+		view, commit, _ := k.open()
+		err := view.Complete(k.ctx, h.lease, nil)
+		if err == nil {
+			commit()
+		}
+		cancel()
+		<-beating
+		k.ok("Complete of a lease that is extended meanwhile", err)
+	}
 }
 
 func txCompleteOnce(k *kit) {

@@ -9,7 +9,7 @@ const (
 	inClaim  = "from {}.lanes where queue"
 	inJoin   = "delete from {}.delayed where ctid"
 	inExtend = "update {}.leases set suspect_at = null"
-	inEnds   = "delete from {}.leases where ctid"
+	inEnds   = "delete from {}.leases where seq"
 
 	inCompleteTx = "order by seq for update),\n"
 )

@@ -14,14 +14,15 @@ import (
 
 // What ends leases: the arrays are parallel to $2, in which the jobs' numbers ascend and none occurs twice: so a row
 // finds its place by halving (a search from the start would make a batch of 500 cost twice as much per job). Rows are
-// locked in the order of seq first, so that two statements never wait in a circle; rows that somebody holds are left out, and so are
-// leases that are not current: what is not returned is asked for anew (answers.go). So are those of a
-// job that has another id than the last parameter says.
+// locked in the order of seq first, so that two statements never wait in a circle, and then found by seq again, not
+// by ctid: one that a heartbeat renewed meanwhile is where the statement's snapshot sees nothing. Rows that somebody
+// holds are left out, and so are leases that are not current: what is not returned is asked for anew (answers.go). So
+// are those of a job that has another id than the last parameter says.
 //
 // sqlComplete is for the one outcome that matters for speed; sqlSettle does all of them.
 const (
 	sqlHold = `h as materialized (
-			select ctid from {}.leases l
+			select seq from {}.leases l
 			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[width_bucket(seq, $2::bigint[])]
 				and ` + hasID + `($5::text[])[width_bucket(seq, $2::bigint[])]
 			order by seq for update skip locked)`
@@ -31,7 +32,7 @@ const (
 
 	sqlComplete = `with ` + moment + `,
 		` + sqlHold + `,
-		d as (delete from {}.leases where ctid = any(array(select ctid from h)) returning *),
+		d as (delete from {}.leases where seq = any(array(select seq from h)) returning *),
 		f as (
 			insert into {}.finished (seq, finished_at, run_at, started_at, fence, token, attempts, stalls, snoozes, runs, state,
 				queue, name, outcome, asked, worker, result)
@@ -47,13 +48,13 @@ const (
 	// pending. state 0: back to its place. $12: only leases that ended, and were suspect for so long: a sweep's.
 	sqlSettle = `with ` + moment + `,
 		h as materialized (
-			select ctid from {}.leases l
+			select seq from {}.leases l
 			where seq = any((select $2::bigint[])::bigint[]) and token = ($3::uuid[])[width_bucket(seq, $2::bigint[])]
 				and ` + hasID + `($13::text[])[width_bucket(seq, $2::bigint[])]
 				and ($12::bigint is null or until <= ` + since + ` and suspect_at <= ` + since + `
 					- ($12::bigint / 1000000) * interval '1 second' - ($12::bigint % 1000000) * interval '1 microsecond')
 			order by seq for update skip locked),
-		d as (delete from {}.leases where ctid = any(array(select ctid from h)) returning *, width_bucket(seq, $2::bigint[]) as pos),
+		d as (delete from {}.leases where seq = any(array(select seq from h)) returning *, width_bucket(seq, $2::bigint[]) as pos),
 		e as materialized (
 			select d.*, (select now from t) as now,
 				yields and cancel as gone,

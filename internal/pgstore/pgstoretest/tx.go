@@ -49,6 +49,45 @@ func heldRowHoldsNobodyUp(t testing.TB, k *Kit) {
 	require.Equal(t, core.Extended{}, x)
 }
 
+// endsBehindHeartbeats: a heartbeat that commits while a Complete waits for its row does not take the lease away, nor
+// from an ack (Q5, Q14).
+func endsBehindHeartbeats(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	heartbeat := func(during func()) {
+		t.Helper()
+		tx := k.Begin(t, s)
+		_, err := tx.X.Exec(ctx, "update "+quoted(k.SchemaOf(s))+".leases set until = until + interval '1 second'")
+		require.NoError(t, err)
+		during()
+		require.NoError(t, tx.Commit())
+	}
+	Enqueue(t, s, Request("job"), Request("job"))
+	held := Take(t, s, 2)
+	tx, done := k.Begin(t, s), make(chan error, 1)
+	heartbeat(func() {
+		go func() { done <- tx.View.Complete(ctx, held[0], nil) }()
+		k.waiting(t, 1)
+	})
+	require.NoError(t, <-done)
+	require.NoError(t, tx.Commit())
+
+	heartbeat(func() {
+		go func() {
+			res, err := s.Ack(ctx, []core.Ack{{Lease: held[1], Outcome: core.OutcomeComplete}})
+			if err == nil {
+				err = res[0].Err
+			}
+			done <- err
+		}()
+	})
+	if err := <-done; err != nil {
+		require.ErrorIs(t, err, core.ErrUnavailable, "the row was held for long")
+		AckAll(t, s, held[1:])
+	}
+}
+
 // transactionsAboveReadCommitted: a conflict there can only be answered by a new transaction (Q14).
 func transactionsAboveReadCommitted(t testing.TB, k *Kit) {
 	s := k.Open(t, nil)
