@@ -67,14 +67,14 @@ const chunk = 64 << 10
 func (c *Conn) requests() {
 	defer c.end(hangUp)
 	buf := make([]byte, chunk)
-	var seen matcher
+	seen := c.proxy.reader()
 	for {
 		n, err := c.client.Read(buf)
 		if n > 0 {
 			if !c.pass() {
 				return
 			}
-			if r := c.proxy.match(&seen, buf[:n]); r != nil {
+			if r := c.proxy.match(seen, buf[:n]); r != nil {
 				if r.Moment == Before {
 					c.Cut()
 					r.strike()

@@ -10,6 +10,7 @@ import (
 type Proxy struct {
 	target   string
 	answered func(reply []byte) bool
+	reader   func() matcher // for one client
 	listener net.Listener
 
 	mu     sync.Mutex
@@ -25,6 +26,15 @@ type Proxy struct {
 // says from the bytes that came back since a request whether the server is done with it, for rules that cut After;
 // nil: any byte will do. Close ends the proxy.
 func NewProxy(target string, answered func(reply []byte) bool) (*Proxy, error) {
+	return newProxy(target, answered, func() matcher { return &letters{} })
+}
+
+// NewPostgresProxy is NewProxy in front of Postgres, without TLS.
+func NewPostgresProxy(target string) (*Proxy, error) {
+	return newProxy(target, PostgresReady, func() matcher { return &statements{} })
+}
+
+func newProxy(target string, answered func(reply []byte) bool, reader func() matcher) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -32,7 +42,7 @@ func NewProxy(target string, answered func(reply []byte) bool) (*Proxy, error) {
 	if answered == nil {
 		answered = func(reply []byte) bool { return len(reply) > 0 }
 	}
-	p := &Proxy{target: target, answered: answered, listener: listener, conns: make(map[*Conn]struct{})}
+	p := &Proxy{target: target, answered: answered, reader: reader, listener: listener, conns: make(map[*Conn]struct{})}
 	p.work.Go(p.accept)
 	return p, nil
 }

@@ -8,7 +8,8 @@ import (
 // Rule says at which request to cut a connection.
 type Rule struct {
 	// Pattern is what the request contains, letter by letter; "": every write of a client is one. It is found across
-	// reads, too: what was passed on before its last byte is no whole request.
+	// reads, too: what was passed on before its last byte is no whole request. To Postgres (NewPostgresProxy) it is what
+	// the SQL contains that the request runs, sent with it or prepared before, with a NUL at its end.
 	Pattern string
 	// Skip is how many matches of any connection to let pass first.
 	Skip int
@@ -41,32 +42,43 @@ func (p *Proxy) Disarm() {
 	p.rules = nil
 }
 
-// matcher remembers the end of what a client said last, for patterns that two reads share.
-type matcher struct{ tail []byte }
+// matcher finds the requests of one client in what it says.
+type matcher interface {
+	// read takes what the client says next, and returns what finds a pattern in it.
+	read(data []byte) (find func(pattern string) bool)
+}
 
 // match returns the rule that strikes at these bytes, and takes it away.
-func (p *Proxy) match(m *matcher, data []byte) *rule {
+func (p *Proxy) match(m matcher, data []byte) *rule {
+	find := m.read(data)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	longest := 0
-	var hit *rule
 	for i, r := range p.rules {
-		longest = max(longest, len(r.Pattern))
-		overlap := m.tail[max(0, len(m.tail)-max(len(r.Pattern)-1, 0)):]
-		if !bytes.Contains(append(bytes.Clone(overlap), data...), []byte(r.Pattern)) {
+		if r.Pattern != "" && !find(r.Pattern) {
 			continue
 		}
 		if r.Skip > 0 {
 			r.Skip--
 			continue
 		}
-		hit = r
 		p.rules = append(p.rules[:i:i], p.rules[i+1:]...)
-		break
+		return r
 	}
-	m.tail = append(m.tail, data...)
-	if keep := max(longest-1, 0); len(m.tail) > keep {
-		m.tail = bytes.Clone(m.tail[len(m.tail)-keep:])
+	return nil
+}
+
+// longest is how long a pattern may be that two reads share.
+const longest = 4096
+
+// letters are what any client says. They remember the end of what it said last.
+type letters struct{ tail []byte }
+
+func (l *letters) read(data []byte) func(string) bool {
+	before := l.tail
+	said := append(bytes.Clone(before), data...)
+	l.tail = bytes.Clone(said[max(0, len(said)-longest):])
+	return func(pattern string) bool {
+		// Not what was found already.
+		return bytes.Contains(said[max(0, len(before)-len(pattern)+1):], []byte(pattern))
 	}
-	return hit
 }

@@ -101,8 +101,21 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// cancelGrace is how long a statement whose context ended may take to say so.
-const cancelGrace = 2 * time.Second
+// A statement whose context ended may take as long again to say so as it was given, within these bounds: much longer, and
+// a heartbeat on a connection that fell silent costs the leases that the next one would keep.
+const (
+	shortGrace = 500 * time.Millisecond
+	longGrace  = 2 * time.Second
+)
+
+// graceOf is read before work begins.
+func graceOf(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return longGrace
+	}
+	return min(max(time.Until(end), shortGrace), longGrace)
+}
 
 // lend runs work on a connection. Not every library stops reading when the context ends: lib/pq asks the server to
 // stop instead, and where the network swallows that it waits until the kernel gives up, a quarter of an hour later.
@@ -113,6 +126,7 @@ func (b *Backend) lend(ctx context.Context, on pgstore.Conns, work func(*seat) e
 	if on == pgstore.Own {
 		from = b.own
 	}
+	grace := graceOf(ctx)
 	at, err := from.vacant(ctx)
 	if err != nil {
 		return unconnected(err)
@@ -120,7 +134,7 @@ func (b *Backend) lend(ctx context.Context, on pgstore.Conns, work func(*seat) e
 	var over atomic.Bool // who sets it gives the seat back
 	done := make(chan error, 1)
 	go func() {
-		err := at.connect(ctx, from.db)
+		err := from.connect(ctx, at)
 		if err != nil {
 			err = unconnected(err)
 		} else {
@@ -134,7 +148,7 @@ func (b *Backend) lend(ctx context.Context, on pgstore.Conns, work func(*seat) e
 		}
 		done <- err
 	}()
-	if err, ok := await(ctx, done); ok {
+	if err, ok := await(ctx, grace, done); ok {
 		return err
 	}
 	if over.CompareAndSwap(false, true) {
@@ -144,19 +158,19 @@ func (b *Backend) lend(ctx context.Context, on pgstore.Conns, work func(*seat) e
 	return <-done // just now
 }
 
-// await waits for done, and when the context is over a little longer.
-func await(ctx context.Context, done <-chan error) (error, bool) {
+// await waits for done, and when the context is over for the grace.
+func await(ctx context.Context, grace time.Duration, done <-chan error) (error, bool) {
 	select {
 	case err := <-done:
 		return err, true
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(cancelGrace)
-	defer grace.Stop()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
 	select {
 	case err := <-done:
 		return err, true
-	case <-grace.C:
+	case <-timer.C:
 		return nil, false
 	}
 }

@@ -3,6 +3,7 @@ package pgstd
 import (
 	"context"
 	"database/sql"
+	"sync/atomic"
 	"time"
 
 	"github.com/stintmq/stint/internal/pgsql"
@@ -16,12 +17,14 @@ type seats struct {
 	db    *sql.DB
 	free  chan *seat
 	spill bool // with no seat free, take a connection of the application's for the one call
+	era   atomic.Uint64
 }
 
 // seat is a place for a connection.
 type seat struct {
 	conn *sql.Conn // nil: none yet, or it broke
 	x    sqlexec.Executor
+	era  uint64 // of the connection
 	used time.Time
 	lent bool // the application's, for one call
 }
@@ -52,8 +55,13 @@ func (s *seats) vacant(ctx context.Context) (*seat, error) {
 	}
 }
 
-// give takes a seat back. A connection that is not well is closed.
+// give takes a seat back. A connection that is not well is closed. Where one broke that calls have to themselves, the
+// others most likely did as well: a new era begins, in which they are made anew, rather than when a heartbeat has waited
+// for each in vain. (The callers of those that spill give up for reasons of their own.)
 func (s *seats) give(at *seat, well bool) {
+	if !well && !s.spill {
+		s.era.Add(1)
+	}
 	switch {
 	case at.conn == nil:
 	case !well:
@@ -83,16 +91,17 @@ func (at *seat) clear() {
 
 const staleAfter = time.Second // without use
 
-// connect sees to it that there is a connection, and that it works: what breaks later may have done a statement, and
+// connect sees to it that a seat has a connection, and that it works: what breaks later may have done a statement, and
 // nobody knows.
-func (at *seat) connect(ctx context.Context, db *sql.DB) error {
+func (s *seats) connect(ctx context.Context, at *seat) error {
+	era := s.era.Load()
 	if at.conn != nil {
-		if time.Since(at.used) < staleAfter || at.conn.PingContext(ctx) == nil {
+		if at.era == era && (time.Since(at.used) < staleAfter || at.conn.PingContext(ctx) == nil) {
 			return nil
 		}
 		at.clear()
 	}
-	conn, err := stdsql.Working(ctx, db)
+	conn, err := working(ctx, s.db)
 	if err != nil {
 		return err
 	}
@@ -102,7 +111,7 @@ func (at *seat) connect(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 	}
-	at.conn, at.used = conn, time.Now()
+	at.conn, at.era, at.used = conn, era, time.Now()
 	if at.x = stdsql.On(conn); !at.lent {
 		at.x = stdsql.KeepOn(conn)
 	}
