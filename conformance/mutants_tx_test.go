@@ -130,17 +130,19 @@ func txMutants() []mutant {
 				}
 			})
 		}),
-		broken("complete loses to a heartbeat of the same moment", func(h *hooked) {
-			var beats atomic.Int64
+		broken("complete loses to heartbeats", func(h *hooked) {
+			var beaten sync.Map
 			extend := h.extend
-			h.extend = func(ctx context.Context, l []core.Lease, d time.Duration) (core.Extended, error) {
-				beats.Add(1)
-				return extend(ctx, l, d)
+			h.extend = func(ctx context.Context, leases []core.Lease, d time.Duration) (core.Extended, error) {
+				for _, l := range leases {
+					beaten.Store(l, true)
+				}
+				return extend(ctx, leases, d)
 			}
 			h.views(func(v *brokenView) {
-				real, before := v.complete, beats.Load()
+				real := v.complete
 				v.complete = func(ctx context.Context, l core.Lease, result []byte) error {
-					if beats.Load() > before {
+					if _, ok := beaten.Load(l); ok {
 						return core.ErrLeaseLost
 					}
 					return real(ctx, l, result)

@@ -20,6 +20,7 @@ import (
 func bothMoments(t *testing.T, test func(e *env, m faults.Moment)) {
 	t.Helper()
 	eachDriver(t, func(t *testing.T, d driver) {
+		t.Parallel()
 		e := sharedEnv(t, d)
 		for _, m := range []faults.Moment{faults.Before, faults.After} {
 			t.Run(m.String(), func(t *testing.T) { test(e.emptied(t), m) })
@@ -35,11 +36,12 @@ func (e *env) sqlEnd() string    { return `insert into "` + e.schema + `".finish
 
 // TestConnectionsCutUnderLoad: any request of anybody is lost, or its reply.
 func TestConnectionsCutUnderLoad(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		e := sharedEnv(t, d)
 		at, proxy := e.at.via(t)
 		s, plain := e.open(at), e.open(e.at)
-		jobs, cuts := size(1000, 10_000), size(50, 500)
+		jobs, cuts := d.size(1000, 500, 10_000), d.size(50, 25, 500)
 		enqueue(t, plain, requests(t, "q", 0, jobs/2))
 		via := func(c *child) { c.At = at }
 		crew := []*process{e.start(e.worker("worker-1", via)), e.start(e.worker("worker-2", via))}
@@ -53,11 +55,8 @@ func TestConnectionsCutUnderLoad(t *testing.T) {
 			if rand.N(2) == 0 {
 				moment = faults.After
 			}
-			select {
-			case <-proxy.Arm(faults.Rule{Skip: rand.N(40), Moment: moment}):
+			if e.struck(proxy.Arm(faults.Rule{Skip: rand.N(40), Moment: moment}), jobs) {
 				struck++
-			case <-time.After(5 * time.Second):
-				proxy.Disarm()
 			}
 		}
 		proxy.Disarm()
@@ -72,20 +71,37 @@ func TestConnectionsCutUnderLoad(t *testing.T) {
 	})
 }
 
+// struck waits until a rule strikes, and reports false when all jobs are done before.
+func (e *env) struck(rule <-chan struct{}, jobs int) bool {
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-rule:
+			return true
+		case <-look.C:
+			if e.completed() == jobs {
+				return false
+			}
+		}
+	}
+}
+
 // TestEnqueueWithIDsCut: repeated after a fault, an enqueue with an id makes one job, alone and in a batch that takes
 // a transaction of its own.
 func TestEnqueueWithIDsCut(t *testing.T) {
 	t.Parallel()
 	bothMoments(t, func(e *env, m faults.Moment) {
-		t, d := e.t, e.d
-		at, proxy := e.at.with(d.oneTrip).via(t)
+		t := e.t
+		at, proxy := e.at.via(t)
 		s, plain := e.open(at), e.open(e.at)
 		enqueue(t, s, requests(t, "q", 0, 1))
+		const parts = 2100 // more than one statement takes
 		for _, c := range []struct {
 			pattern string
 			batch   int
 			rounds  int
-		}{{e.sqlInsert(), 1, 10}, {e.sqlInsert(), 50, 3}, {e.sqlInsert(), 5000, 1}, {d.commit, 5000, 1}} {
+		}{{e.sqlInsert(), 1, 10}, {e.sqlInsert(), 50, 3}, {e.sqlInsert(), parts, 1}, {e.d.commit, parts, 1}} {
 			for range c.rounds {
 				have := e.jobs()
 				reqs := requests(t, "q", have, c.batch)
@@ -99,7 +115,7 @@ func TestEnqueueWithIDsCut(t *testing.T) {
 				default:
 					t.Fatalf("%q cut: %v", c.pattern, err)
 				}
-				if m == faults.After && (c.batch < 5000 || c.pattern == d.commit) {
+				if m == faults.After && (c.batch < parts || c.pattern == e.d.commit) {
 					require.ErrorIs(t, err, core.ErrUnknown, "%q cut, %d jobs", c.pattern, c.batch)
 					require.Equal(t, have+c.batch, e.jobs(), "it was done")
 				}
@@ -202,9 +218,10 @@ func (e *env) runLocal(w *core.Worker, l *local, then func()) *local {
 // TestWorkerCallsCut: a claim, a heartbeat or an ack is lost, or its reply. Each job runs once: what a claim got is
 // released and claimed anew, long before its lease is over, and an ack is offered until it is answered.
 func TestWorkerCallsCut(t *testing.T) {
+	t.Parallel() // it waits
 	bothMoments(t, func(e *env, m faults.Moment) {
-		t, d := e.t, e.d
-		at, proxy := e.at.with(d.oneTrip).via(t)
+		t := e.t
+		at, proxy := e.at.via(t)
 		s, plain := e.open(at), e.open(e.at)
 		jobs := 0
 		w := e.work(s, []string{"q"}, func(o *core.WorkerOptions) { o.Lease, o.Poll = 3*time.Second, time.Hour })
@@ -236,9 +253,10 @@ func TestWorkerCallsCut(t *testing.T) {
 // TestSecondWantCut: a claim serves its queues by one statement each. When the reply of a later one is lost, its jobs
 // must not wait for their lease to run out: a job that tolerates no stall would fail without having run.
 func TestSecondWantCut(t *testing.T) {
+	t.Parallel()
 	bothMoments(t, func(e *env, m faults.Moment) {
-		t, d := e.t, e.d
-		at, proxy := e.at.with(d.oneTrip).via(t)
+		t := e.t
+		at, proxy := e.at.via(t)
 		s, plain := e.open(at), e.open(e.at)
 		reqs := append(requests(t, "a", 0, 3), requests(t, "b", 3, 3)...)
 		for i := range reqs {

@@ -5,11 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stintmq/stint/core"
-	pgxstore "github.com/stintmq/stint/drivers/pgx"
 )
 
 // driver is how the tests reach a store.
@@ -18,17 +14,19 @@ type driver struct {
 	open func(ctx context.Context, o openOptions) (*store, error)
 	// migrate makes the schema.
 	migrate func(ctx context.Context, at target, schema string) error
-	// oneTrip are parameters of a DSN by which every statement is sent with its text, in one request.
-	oneTrip map[string]string
 	// commit is the request that commits, as it is sent: "commit" alone is in "read committed", too.
 	commit string
+	// encoding is what a DSN has to say for a library that speaks UTF-8 without asking for it.
+	encoding map[string]string
+	// refuses are settings of a server that the library below does not work with, and says so.
+	refuses []string
 }
 
 type openOptions struct {
 	at     target
 	schema string
-	conns  int // of the application's pool; 0: the driver's default
-	// watch, if not nil, sees each statement's arguments.
+	conns  int // of the application's pool, beside what the store takes of it; 0: the driver's default
+	// watch, if not nil, sees each statement's arguments. On pgx only.
 	watch func(sql string, args []any)
 }
 
@@ -45,8 +43,8 @@ type store struct {
 // execFunc runs a statement of the application's.
 type execFunc = func(ctx context.Context, sql string, args ...any) error
 
-// drivers are those that are tested.
-func drivers() []driver { return []driver{pgxDriver()} }
+// drivers are those that are tested. The first is the one for what has nothing to do with drivers.
+func drivers() []driver { return []driver{pgxDriver(), pqDriver(), bunDriver()} }
 
 // driverNamed finds the driver that a worker process is told of.
 func driverNamed(name string) (driver, error) {
@@ -58,7 +56,8 @@ func driverNamed(name string) (driver, error) {
 	return driver{}, fmt.Errorf("no driver %q", name)
 }
 
-// eachDriver runs a test for each driver.
+// eachDriver runs a test for each driver: what it sees, connections that break and servers that come and go, drivers
+// see themselves.
 func eachDriver(t *testing.T, test func(t *testing.T, d driver)) {
 	t.Helper()
 	for _, d := range drivers() {
@@ -66,66 +65,10 @@ func eachDriver(t *testing.T, test func(t *testing.T, d driver)) {
 	}
 }
 
-func pgxDriver() driver {
-	return driver{
-		name:    "pgx",
-		commit:  "commit\x00",
-		oneTrip: map[string]string{"default_query_exec_mode": "exec"},
-		open:    openPgx,
-		migrate: func(ctx context.Context, at target, schema string) error {
-			pool, err := pgxpool.New(ctx, at.dsn())
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
-			return pgxstore.Migrate(ctx, pool, schema)
-		},
+// anyDriver runs a test of what all drivers share for the first of them; the long form, for each.
+func anyDriver(t *testing.T, test func(t *testing.T, d driver)) {
+	t.Helper()
+	for _, d := range drivers()[:size(1, len(drivers()))] {
+		t.Run(d.name, func(t *testing.T) { test(t, d) })
 	}
 }
-
-func openPgx(ctx context.Context, o openOptions) (*store, error) {
-	cfg, err := pgxpool.ParseConfig(o.at.dsn())
-	if err != nil {
-		return nil, err
-	}
-	if o.conns > 0 {
-		cfg.MaxConns = int32(o.conns)
-	}
-	if o.watch != nil {
-		cfg.ConnConfig.Tracer = tracer(o.watch)
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	s, err := pgxstore.New(pool, pgxstore.Options{Schema: o.schema})
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return &store{
-		Store: s, Inspector: s, Admin: s,
-		inTx: func(ctx context.Context, do func(core.TxView, execFunc) error) error {
-			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-				return do(s.WithTx(tx), func(ctx context.Context, sql string, args ...any) error {
-					_, err := tx.Exec(ctx, sql, args...)
-					return err
-				})
-			})
-		},
-		close: func() error {
-			defer pool.Close()
-			return s.Close()
-		},
-	}, nil
-}
-
-// tracer shows every statement of a connection.
-type tracer func(sql string, args []any)
-
-func (t tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	t(q.SQL, q.Args)
-	return ctx
-}
-
-func (t tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

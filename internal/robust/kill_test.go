@@ -12,7 +12,7 @@ func TestWorkersKilled(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		e := sharedEnv(t, d)
 		s := e.open(e.at)
-		rounds, jobs := size(4, 20), size(3000, 20_000)
+		rounds, jobs := d.size(4, 2, 20), d.size(1800, 600, 20_000)
 		enqueue(t, s, requests(t, "q", 0, jobs))
 		next := 0
 		another := func() *process {
@@ -20,9 +20,10 @@ func TestWorkersKilled(t *testing.T) {
 			return e.start(e.worker(fmt.Sprintf("worker-%d", next)))
 		}
 		crew := []*process{another(), another(), another()}
-		for range rounds {
-			// Somewhere on the way, never at the end.
-			mark := e.begun() + 1 + rand.N(jobs*2/3/rounds)
+		for round := range rounds {
+			// Somewhere on the way, never at the end; at once where work went on faster than processes start.
+			part := jobs * 2 / 3 / rounds
+			mark := 1 + round*part + rand.N(part)
 			e.soon("work goes on", time.Minute, func() bool { return e.begun() >= mark })
 			pause(rand.N(5 * time.Millisecond))
 			i := rand.N(len(crew))

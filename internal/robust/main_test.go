@@ -2,8 +2,10 @@ package robust_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -19,6 +21,10 @@ const (
 func TestMain(m *testing.M) {
 	settings := os.Getenv(childEnv)
 	if settings == "" {
+		if err := runMore(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		goleak.VerifyTestMain(m)
 		return
 	}
@@ -39,4 +45,26 @@ func size(short, full int) int {
 		return full
 	}
 	return short
+}
+
+// size is the number of the short form for the first driver, for one of the others, or of the full form.
+func (d driver) size(first, other, full int) int {
+	if d.name == drivers()[0].name {
+		return size(first, full)
+	}
+	return size(other, full)
+}
+
+// side is how many of the parallel tests run side by side, unless -parallel says otherwise: most of what they do is
+// wait, for leases to run out and connections to be given up.
+const side = 8
+
+func runMore() error {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if said {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(side))
 }

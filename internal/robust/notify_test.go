@@ -13,7 +13,7 @@ import (
 // TestNotificationsAreFew: a thousand enqueues, one after the other, lead to a few notifications: two per 5 ms and
 // queue at most, the one at its start and the one at its end, and one at least.
 func TestNotificationsAreFew(t *testing.T) {
-	eachDriver(t, func(t *testing.T, d driver) {
+	anyDriver(t, func(t *testing.T, d driver) {
 		e := sharedEnv(t, d)
 		ctx := context.Background()
 		s := e.open(e.at)
@@ -63,7 +63,7 @@ func TestNotificationsAreFew(t *testing.T) {
 // TestEveryQueueStartsAtOnce: another process waits on five queues and hardly polls. Jobs that are inserted a
 // millisecond apart all start within 100 ms (Q15).
 func TestEveryQueueStartsAtOnce(t *testing.T) {
-	eachDriver(t, func(t *testing.T, d driver) {
+	anyDriver(t, func(t *testing.T, d driver) {
 		e := sharedEnv(t, d)
 		s := e.open(e.at)
 		queues := []string{"a", "b", "c", "d", "e"}

@@ -40,11 +40,12 @@ func persistent(s core.Enqueuer, reqs []core.EnqueueRequest) error {
 
 // TestServerRestarted: the server crashes under load, its main process killed or told to stop at once, and comes back.
 func TestServerRestarted(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{Durable: true})
 	eachDriver(t, func(t *testing.T, d driver) {
-		server := pgtest.Start(t, pgtest.Options{Durable: true})
 		e := newEnv(t, d, targetOf(t, server.DSN()))
 		s := e.open(e.at)
-		rounds, jobs := size(2, 8), size(800, 6000)
+		rounds, jobs := size(2, 8), d.size(800, 400, 6000)
 		enqueue(t, s, requests(t, "q", 0, jobs/2))
 		crew := []*process{e.start(e.worker("worker-1")), e.start(e.worker("worker-2"))}
 		var producer sync.WaitGroup
@@ -52,7 +53,7 @@ func TestServerRestarted(t *testing.T) {
 		reqs := requests(t, "q", jobs/2, jobs/2)
 		producer.Go(func() { produced = persistent(s, reqs) })
 		for i := range rounds {
-			mark := max(e.completed(), 0) + 1 + rand.N(jobs/2/rounds)
+			mark := min(max(e.completed(), 0)+1+rand.N(jobs/2/rounds), jobs)
 			e.soon("work goes on", time.Minute, func() bool { return e.completed() >= mark })
 			if i%2 == 0 {
 				require.NoError(t, server.Stop(pgtest.Immediate))
@@ -73,12 +74,13 @@ func TestServerRestarted(t *testing.T) {
 
 // TestBackendsTerminated: an operator, or a pooler, ends one connection after another; also those that listen.
 func TestBackendsTerminated(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		e := sharedEnv(t, d)
 		victims := map[string]string{"application_name": "stint_" + e.schema[len(e.schema)-12:]}
 		at := e.at.with(victims)
 		s := e.open(at)
-		jobs := size(1000, 10_000)
+		jobs, most := d.size(1000, 500, 10_000), d.size(50, 25, 500)
 		enqueue(t, s, requests(t, "q", 0, jobs/2))
 		viaVictims := func(c *child) { c.At = at }
 		crew := []*process{e.start(e.worker("worker-1", viaVictims)), e.start(e.worker("worker-2", viaVictims))}
@@ -87,7 +89,7 @@ func TestBackendsTerminated(t *testing.T) {
 		reqs := requests(t, "q", jobs/2, jobs-jobs/2)
 		producer.Go(func() { produced = persistent(s, reqs) })
 		kills, ears := 0, 0
-		for kills < size(50, 500) && e.completed() < jobs {
+		for kills < most && e.completed() < jobs {
 			var heard bool
 			err := e.pool.QueryRow(context.Background(), `select heard from (
 					select pid, query ilike 'listen%' as heard from pg_stat_activity where application_name = $1

@@ -68,7 +68,7 @@ func skewed(t *testing.T) string {
 // long as they should, and nothing runs twice.
 func TestClientClocks(t *testing.T) {
 	t.Parallel()
-	eachDriver(t, func(t *testing.T, d driver) {
+	anyDriver(t, func(t *testing.T, d driver) {
 		e := sharedEnv(t, d)
 		for name, off := range map[string]time.Duration{"2000": 0, "2060": 60 * 365 * 24 * time.Hour} {
 			t.Run("stands still in "+name, func(t *testing.T) { standsStill(e.emptied(t), off) })

@@ -17,6 +17,7 @@ import (
 func TestBlackHole(t *testing.T) {
 	t.Parallel() // it waits
 	eachDriver(t, func(t *testing.T, d driver) {
+		t.Parallel()
 		e := sharedEnv(t, d)
 		at, proxy := e.at.via(t)
 		s, plain := e.open(at), e.open(e.at)
@@ -38,13 +39,24 @@ func TestBlackHole(t *testing.T) {
 	})
 }
 
-// crowd has a store open as many connections for claims and heartbeats as it may.
-func crowd(t *testing.T, s core.Store) {
+// crowd has a store open as many connections for claims and heartbeats as it may, and the application some of its own,
+// which it then leaves idle.
+func crowd(t *testing.T, s *store) {
 	t.Helper()
+	ctx := context.Background()
 	var calls sync.WaitGroup
 	for range 30 {
 		calls.Go(func() {
-			if _, err := s.Claim(context.Background(), core.ClaimRequest{Token: core.NewToken()}); err != nil {
+			if _, err := s.Claim(ctx, core.ClaimRequest{Token: core.NewToken()}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	for range 3 {
+		calls.Go(func() {
+			err := s.inTx(ctx, func(_ core.TxView, exec execFunc) error { return exec(ctx, "select pg_sleep(0.2)") })
+			if err != nil {
 				t.Error(err)
 			}
 		})
@@ -57,6 +69,7 @@ func crowd(t *testing.T, s core.Store) {
 func TestWakeChannelHeals(t *testing.T) {
 	t.Parallel() // it waits
 	eachDriver(t, func(t *testing.T, d driver) {
+		t.Parallel()
 		e := sharedEnv(t, d)
 		name := "ear_" + e.schema[len(e.schema)-12:]
 		at, proxy := e.at.with(map[string]string{"application_name": name}).via(t)

@@ -58,7 +58,7 @@ func (d target) as(user, password string) target {
 // via is the same database behind a proxy, which ends with the test.
 func (d target) via(t *testing.T) (target, *faults.Proxy) {
 	t.Helper()
-	p, err := faults.NewProxy(d.Addr, faults.PostgresReady)
+	p, err := faults.NewPostgresProxy(d.Addr)
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	d.Addr = p.Addr()

@@ -15,7 +15,7 @@ import (
 // serverTimeouts: the role's statements may take 200 ms and its transactions may idle for 500 ms. Load goes through,
 // and what the server cut short is done again.
 func serverTimeouts(t *testing.T, server target) {
-	eachDriver(t, func(t *testing.T, d driver) {
+	anyDriver(t, func(t *testing.T, d driver) {
 		at := role(t, server, "hasty_"+d.name, "statement_timeout to '200ms'", "idle_in_transaction_session_timeout to '500ms'")
 		e := newEnv(t, d, server)
 		s, plain := e.open(at), e.open(server)

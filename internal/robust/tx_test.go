@@ -52,7 +52,8 @@ func (e *env) withWritten() *env {
 // others of its worker keep theirs meanwhile, and nobody runs the job a second time.
 func TestLongTransaction(t *testing.T) {
 	t.Parallel() // it waits
-	eachDriver(t, func(t *testing.T, d driver) {
+	anyDriver(t, func(t *testing.T, d driver) {
+		t.Parallel()
 		e := sharedEnv(t, d).withWritten()
 		s := e.open(e.at)
 		others := requests(t, "q", 1, 20)
@@ -78,7 +79,8 @@ func TestLongTransaction(t *testing.T) {
 // of their own.
 func TestSmallPool(t *testing.T) {
 	t.Parallel() // it waits
-	eachDriver(t, func(t *testing.T, d driver) {
+	anyDriver(t, func(t *testing.T, d driver) {
+		t.Parallel()
 		e := sharedEnv(t, d).withWritten()
 		s := e.openWith(openOptions{at: e.at, conns: 2})
 		plain := e.open(e.at)
