@@ -244,20 +244,24 @@ func txCompleteAmongHeartbeats(k *kit) {
 		k.add("")
 		h := k.take()
 		ctx, cancel := context.WithCancel(k.ctx)
-		beating := make(chan struct{})
+		begun, ended := make(chan struct{}), make(chan struct{})
 		go func() {
-			defer close(beating)
-			for ctx.Err() == nil {
+			defer close(ended)
+			for n := 0; ctx.Err() == nil; n++ {
 				_, _ = k.store.Extend(ctx, []core.Lease{h.lease}, theLease) // it is Complete that is looked at
+				if n == 0 {
+					close(begun)
+				}
 			}
 		}()
+		<-begun
 		view, commit, _ := k.open()
 		err := view.Complete(k.ctx, h.lease, nil)
 		if err == nil {
 			commit()
 		}
 		cancel()
-		<-beating
+		<-ended
 		k.ok("Complete of a lease that is extended meanwhile", err)
 	}
 }
