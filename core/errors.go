@@ -97,19 +97,24 @@ func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // SchemaError: a database's schema is missing, or older or newer than this release can use. Nothing was changed.
 type SchemaError struct {
-	Have int // the database's version; 0: it has no stint schema
-	Want int // the version that this release speaks
+	Schema string // where the tables are to be; "": the database has only one place for them
+	Have   int    // its version; 0: it has no stint tables
+	Want   int    // the version that this release speaks
 }
 
 func (e *SchemaError) Error() string {
+	where := "the database"
+	if e.Schema != "" {
+		where = fmt.Sprintf("the schema %q", e.Schema)
+	}
 	switch {
 	case e.Have == 0:
-		return "stint: the database has no stint schema; run Migrate"
+		return fmt.Sprintf("stint: %s has no stint tables; run Migrate", where)
 	case e.Have < e.Want:
-		return fmt.Sprintf("stint: the database has schema version %d, this release needs %d; run Migrate", e.Have, e.Want)
+		return fmt.Sprintf("stint: %s has version %d of stint's tables, this release needs %d; run Migrate", where, e.Have, e.Want)
 	default:
-		return fmt.Sprintf("stint: the database has schema version %d, newer than %d, which is all this release knows; "+
-			"use a newer release", e.Have, e.Want)
+		return fmt.Sprintf("stint: %s has version %d of stint's tables, newer than %d, which is all this release knows; "+
+			"use a newer release", where, e.Have, e.Want)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 // New returns a store in the database of db, which the caller opened and closes after the store. The dialect of db says
 // which kind it is: SQLite or Postgres; another is a *core.UnsupportedError. The database must have been migrated
-// (Migrate; else *core.SchemaError on SQLite, *SchemaError on Postgres).
+// (Migrate; else *SchemaError).
 //
 // SQLite is opened with modernc.org/sqlite. It must be in WAL mode, and every connection needs a busy_timeout and
 // foreign_keys: put them into the data source name, as in

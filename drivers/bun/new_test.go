@@ -42,7 +42,7 @@ func newStore(t testing.TB, db *bun.DB, opts bunstore.Options) *bunstore.Store {
 func TestNewTellsAllThatIsMissing(t *testing.T) {
 	db := appDB(t, filepath.Join(t.TempDir(), "app.db"), "")
 	_, err := bunstore.New(db, bunstore.Options{})
-	for _, part := range []string{"journal_mode is delete", "busy_timeout", "foreign keys", "no stint schema"} {
+	for _, part := range []string{"journal_mode is delete", "busy_timeout", "foreign keys", "no stint tables"} {
 		require.ErrorContains(t, err, part)
 	}
 	var schema *core.SchemaError

@@ -57,7 +57,7 @@ func library(t *testing.T, k *pgstoretest.Kit) {
 		return
 	}
 	t.Run("Encoding", k.Encoding)
-	for _, name := range []string{"OddSchemaName", "HeldRowHoldsNobodyUp", "TransactionsAboveReadCommitted", "LateCommit", "NilTx",
+	for _, name := range []string{"OddSchemaName", "DeadTransactions", "EndsBehindHeartbeats", "HeldRowHoldsNobodyUp", "TransactionsAboveReadCommitted", "LateCommit", "NilTx",
 		"ChannelHeals", "CloseTells", "Closed", "Worker"} {
 		t.Run(name, func(t *testing.T) { k.Case(t, name) })
 	}

@@ -2,6 +2,8 @@ package pgxstore
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -114,15 +116,23 @@ type executor struct{ q querier }
 
 func (e executor) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	tag, err := e.q.Exec(ctx, query, args...)
-	return tag.RowsAffected(), err
+	return tag.RowsAffected(), over(err)
 }
 
 func (e executor) Query(ctx context.Context, query string, args ...any) (sqlexec.Rows, error) {
 	r, err := e.q.Query(ctx, query, args...)
 	if err != nil {
-		return nil, err
+		return nil, over(err)
 	}
 	return rows{r}, nil
+}
+
+// over has a transaction that ended before say so in the words that all libraries have in common.
+func over(err error) error {
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return fmt.Errorf("%w: %w", sql.ErrTxDone, err)
+	}
+	return err
 }
 
 // rows are pgx's, whose Close has no error of its own.

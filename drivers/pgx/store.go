@@ -64,8 +64,8 @@ var (
 	_ core.TxStore[pgx.Tx] = (*Store)(nil)
 )
 
-// SchemaError: the schema is not one that this release can use.
-type SchemaError = pgstore.SchemaError
+// SchemaError is core's: the schema is not one that this release can use.
+type SchemaError = core.SchemaError
 
 // New returns a store in the database of pool, which the caller closes after the store. The schema must have been
 // migrated (Migrate; else *SchemaError).

@@ -65,8 +65,8 @@ var (
 	_ core.TxStore[*sql.Tx] = (*Store)(nil)
 )
 
-// SchemaError: the schema is not one that this release can use.
-type SchemaError = pgstore.SchemaError
+// SchemaError is core's: the schema is not one that this release can use.
+type SchemaError = core.SchemaError
 
 // New returns a store in the database of db, a *sql.DB of lib/pq's driver, which the caller closes after the store. Its
 // SetMaxOpenConns, if any, must be more than 5. The schema must have been migrated (Migrate; else *SchemaError).

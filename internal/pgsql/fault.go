@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -28,6 +29,7 @@ const (
 	stateDeadlock      = "40P01"
 	stateUnknownEnd    = "40003"
 	stateReadOnly      = "25006"
+	stateAborted       = "25P02"
 	stateLockTimeout   = "55P03"
 )
 
@@ -84,8 +86,13 @@ func Fault(ctx context.Context, err error, sent bool) error {
 
 // TxFault gives an error in the caller's transaction its meaning: that is the caller's to roll back (Q14).
 func TxFault(ctx context.Context, err error) error {
-	if Again(err) {
+	switch {
+	case Again(err):
 		return fmt.Errorf("%w: %w", core.ErrRetryTx, err)
+	case SQLState(err) == stateAborted:
+		return errors.Join(&core.InvalidError{Field: "tx", Reason: "was aborted by an earlier error, and can only be rolled back"}, err)
+	case errors.Is(err, sql.ErrTxDone):
+		return errors.Join(&core.InvalidError{Field: "tx", Reason: "was committed or rolled back before"}, err)
 	}
 	return Fault(ctx, err, false)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
@@ -33,24 +34,8 @@ const oldest = 1
 // before its schema, too.
 const needs = 1
 
-// SchemaError: the schema is not one that this release can use.
-type SchemaError struct {
-	Schema string
-	Have   int // its version; 0: it has no stint tables
-	Want   int // the version that this release speaks
-}
-
-func (e *SchemaError) Error() string {
-	switch {
-	case e.Have == 0:
-		return fmt.Sprintf("stint: the schema %q has no stint tables; run Migrate", e.Schema)
-	case e.Have < e.Want:
-		return fmt.Sprintf("stint: the schema %q has version %d, this release needs %d; run Migrate", e.Schema, e.Have, e.Want)
-	default:
-		return fmt.Sprintf("stint: the schema %q has version %d, newer than %d, which is all this release knows; "+
-			"use a newer release", e.Schema, e.Have, e.Want)
-	}
-}
+// SchemaError is core's.
+type SchemaError = core.SchemaError
 
 const (
 	sqlHasTable  = `select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = $1::text and c.relname = 'schema_version'`

@@ -80,6 +80,7 @@ func cases() []testCase {
 		{"TransactionsAboveReadCommitted", transactionsAboveReadCommitted},
 		{"LateCommit", lateCommit},
 		{"NilTx", nilTx},
+		{"DeadTransactions", deadTransactions},
 		{"EndsBehindHeartbeats", endsBehindHeartbeats},
 		{"OwnSettings", ownSettings},
 		{"ChannelHeals", channelHeals},

@@ -49,6 +49,32 @@ func heldRowHoldsNobodyUp(t testing.TB, k *Kit) {
 	require.Equal(t, core.Extended{}, x)
 }
 
+// deadTransactions: one that ended, or that an error aborted, is the caller's mistake: no repeat helps.
+func deadTransactions(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	ctx := context.Background()
+	var invalid *core.InvalidError
+	Enqueue(t, s, Request("job"))
+	held := Take(t, s, 1)
+	refused := func(tx *Tx) {
+		t.Helper()
+		_, err := tx.View.Enqueue(ctx, []core.EnqueueRequest{Request("job")})
+		require.ErrorAs(t, err, &invalid)
+		require.Equal(t, "tx", invalid.Field)
+		require.ErrorAs(t, tx.View.Complete(ctx, held[0], nil), &invalid)
+	}
+	aborted := k.Begin(t, s)
+	_, err := aborted.X.Exec(ctx, "select 1 / 0")
+	require.Error(t, err)
+	refused(aborted)
+	require.NoError(t, aborted.Rollback())
+	refused(aborted)
+	committed := k.Begin(t, s)
+	require.NoError(t, committed.Commit())
+	refused(committed)
+	AckAll(t, s, held)
+}
+
 // endsBehindHeartbeats: a heartbeat that commits while a Complete waits for its row does not take the lease away, nor
 // from an ack (Q5, Q14).
 func endsBehindHeartbeats(t testing.TB, k *Kit) {
