@@ -1,11 +1,11 @@
 // Command customdriver runs a worker on a driver of its own making, the file store in ./filestore. Five letters are
 // to be sent. Pull the plug in the middle, then start it again:
 //
-//	go run ./examples/customdriver -crash
+//	go run ./examples/customdriver -fresh -crash
 //	go run ./examples/customdriver
 //
 // The letter that was being sent when the power went is sent again, the ones before it are not. -file says where the
-// letters wait, and -fresh forgets them first, so that they can all be sent once more.
+// letters wait, and -fresh forgets those that an earlier run left there, so that all can be sent once more.
 package main
 
 import (

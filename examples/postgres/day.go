@@ -118,6 +118,13 @@ type parcel struct {
 	Orders              int
 }
 
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
+}
+
 // report says who shipped what, as bun reads it.
 func report(ctx context.Context, shops []shop, out io.Writer) error {
 	for _, s := range shops {
@@ -145,7 +152,7 @@ func report(ctx context.Context, shops []shop, out io.Writer) error {
 		if err := b.SelectJobs().Where("state = ?", core.StateCompleted).Order("finished_at DESC").Limit(1).Scan(ctx, &last); err != nil {
 			return err
 		}
-		printf(out, "the last job to end was %s, after %d attempt on worker %s\n", last.ID, last.Attempts, last.Worker)
+		printf(out, "the last job to end was %s, after %s on worker %s\n", last.ID, attempts(last.Attempts), last.Worker)
 	}
 	return nil
 }

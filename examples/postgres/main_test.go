@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -71,6 +74,34 @@ func TestThreeShops(t *testing.T) {
 		require.Equal(t, 3, count("select count(distinct shipped_by) from {}.orders"))
 	}
 	require.Positive(t, count("select count(*) from {}.orders where placed_by <> shipped_by"))
+}
+
+func TestAttempts(t *testing.T) {
+	require.Equal(t, []string{"0 attempts", "1 attempt", "2 attempts"}, []string{attempts(0), attempts(1), attempts(2)})
+}
+
+// TestServerWithoutTLS: lib/pq wants TLS unless told otherwise, and the error says how.
+func TestServerWithoutTLS(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := server.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := io.ReadFull(conn, make([]byte, 8)); err == nil { // the request for TLS
+				_, _ = conn.Write([]byte("N"))
+			}
+			_ = conn.Close()
+		}
+	})
+	defer serving.Wait()
+	defer func() { require.NoError(t, server.Close()) }()
+	_, err = openPq(t.Context(), config{dsn: "postgres://me:hush@" + server.Addr().String() + "/d", schema: "s"})
+	require.ErrorContains(t, err, "SSL is not enabled on the server; if that is meant to be so, add sslmode=disable")
+	require.NotContains(t, err.Error(), "hush")
 }
 
 func TestCommandLine(t *testing.T) {

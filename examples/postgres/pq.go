@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/lib/pq"
 
@@ -24,7 +25,7 @@ func openPq(ctx context.Context, cfg config) (shop, error) {
 		return nil, errDSN
 	}
 	s := &pqShop{db: sql.OpenDB(connector), schema: cfg.schema}
-	if err = pqstore.Migrate(ctx, s.db, cfg.schema); err == nil {
+	if err = noTLS(pqstore.Migrate(ctx, s.db, cfg.schema)); err == nil {
 		// The DSN is for the connection that listens for the work of other processes.
 		s.Store, err = pqstore.New(s.db, pqstore.Options{Schema: cfg.schema, DSN: cfg.dsn})
 	}
@@ -35,6 +36,14 @@ func openPq(ctx context.Context, cfg config) (shop, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// noTLS says what to do about a server without TLS, for which lib/pq asks unless it is told otherwise.
+func noTLS(err error) error {
+	if errors.Is(err, pq.ErrSSLNotSupported) {
+		return fmt.Errorf("%w; if that is meant to be so, add sslmode=disable to the connection string", err)
+	}
+	return err
 }
 
 func (s *pqShop) Name() string { return "pq" }

@@ -44,7 +44,7 @@ func open(ctx context.Context, cfg config, out *screen) (database, error) {
 			}
 		}
 		return openSQLite(ctx, path)
-	case kind == "postgres" && path != "":
+	case (kind == "postgres" || kind == "postgresql") && path != "": // both begin URLs
 		if strings.HasPrefix(path, "//") {
 			path = cfg.store // a URL
 		}

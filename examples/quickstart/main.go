@@ -1,13 +1,13 @@
 // Quickstart measures every file in a folder: one job per file, kept in SQLite, run by a worker in this process.
 //
 //	go run ./examples/quickstart [flags] [folder]
-//	go run ./examples/quickstart -store postgres://user@host/database [folder]
+//	go run ./examples/quickstart -store 'postgres://user@host/database?sslmode=disable' [folder]
 //
 // On Postgres it makes a schema "quickstart", or the one that search_path names in the connection string; a password
 // is better left to PGPASSWORD or ~/.pgpass.
 //
-// Interrupt it, or kill it with kill -9, and start it again: it goes on where it was, and every file is counted
-// exactly once, because a file's row and the end of its job are written by one transaction. Start it in two
+// Interrupt it, or kill -9 the process that its first line names (go run is another one), and start it again: it goes
+// on where it was, and every file is counted exactly once, because a file's row and the end of its job are written by one transaction. Start it in two
 // terminals, and the two share the work.
 //
 // It exits with 0 when every file was measured or has failed for good, 1 on errors, 2 on bad arguments, and
@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -63,7 +64,7 @@ func enqueue(ctx context.Context, db database, cfg config, out *screen) error {
 	if err := sameFolder(ctx, db, cfg.folder); err != nil {
 		return err
 	}
-	out.printf("%s", db.Where())
+	out.printf("Process %d. %s", os.Getpid(), db.Where()) // whom to kill: below go run it is not the shell's own child
 	found, known := 0, 0
 	for batch := range batches(ctx, walk(cfg.folder, db.Owns, out), 500) {
 		results, err := measure.EnqueueMany(ctx, db, batch)

@@ -43,6 +43,7 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 	for _, store := range []string{
 		"postgres://me:hush@127.0.0.1:1/db", "postgres:host=127.0.0.1 port=1 password=hush", // nobody is there
 		"postgres://me:hush@127.0.0.1:none/db", "postgres:password=hush port='", "postgres://me:hu%zzhush@h/d", "postgres:hush", "postgre://me:hush@h/d",
+		"postgresql://me:hush@127.0.0.1:1/db",
 		"host=127.0.0.1 password=hush",
 	} {
 		code, output := runChild(t, "-store", store, empty)
@@ -80,6 +81,8 @@ func TestFreshOnPostgresLeavesAloneWhatIsNotItsOwn(t *testing.T) {
 	require.Equal(t, exitFailed, code, output)
 	require.Contains(t, output, "it is in use")
 
+	// The same server by the other name of a URL's scheme; key=value words may follow either.
+	store = "postgresql:" + strings.TrimPrefix(store, "postgres:")
 	code, output = runChild(t, "-fresh", "-store", store, root)
 	require.Zero(t, code, output)
 	require.Contains(t, output, "starting over: emptied the schema")
