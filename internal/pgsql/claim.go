@@ -44,7 +44,7 @@ const sqlClaim = `with ` + moment + `,
 				order by r.place limit $4::bigint for update skip locked) r
 			limit $4::bigint) r
 		window w as (rows unbounded preceding)),
-	c as (delete from {}.ready where ctid = any(array(select tid from p where total <= $6::bigint or n = 1)) returning *),
+	c as (delete from {}.ready where ctid = any(array(select tid from p where total <= $6::bigint or n = 1 and $13::boolean)) returning *),
 	l as (
 		insert into {}.leases (seq, place, run_at, fence, until, claimed_at, token, bytes, attempts, stalls, snoozes, runs,
 			priority, queue, name, worker)
@@ -57,7 +57,7 @@ const sqlClaim = `with ` + moment + `,
 				order by r.place limit $4::bigint + 1) r
 			limit $4::bigint + 1) found),
 		(select count(*) from (select from {}.ready where queue = $2::text and stalls > 0 and name = any($3::text[]) limit 2) found),
-		exists (select from p where total > $6::bigint and n > 1), (select array_agg(priority) from lane), (select last_value from {}.numbers),
+		exists (select from p where total > $6::bigint and (n > 1 or not $13::boolean)), (select array_agg(priority) from lane), (select last_value from {}.numbers),
 		pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
 		coalesce((select pg_current_xact_id_if_assigned()::text::bigint from c limit 1), 0), 0::bigint, ` + noBody + `, now(), 0, 0, 0, 0, 0::bigint
 	union all
@@ -158,13 +158,14 @@ func (c *claiming) serve(ctx context.Context, i int) error {
 		return nil
 	}
 	marks := c.s.marks.look(want.Queue, names)
+	var swept view // what was looked past, before
 	if marks.sweep {
 		var won bool
 		if _, err := sqlexec.One(ctx, c.s.x, []any{&won}, sqlSweep, c.s.now, want.Queue, marks.key.names); err != nil {
 			return err
 		}
 		if won {
-			marks = marks.bare()
+			swept, marks = marks, marks.bare()
 		}
 	}
 	got, err := c.pick(ctx, want, names, want.Limit, false, marks)
@@ -187,6 +188,17 @@ func (c *claiming) serve(ctx context.Context, i int) error {
 		if joined > 0 && (got.left() || got.due()) {
 			c.s.wake(news) // more became runnable than this claim takes (Q3)
 		}
+	}
+	if stray := swept.strayed(got); stray != 0 {
+		c.s.marks.Lower(News{Queue: want.Queue, Place: stray}) // there may be more
+	}
+	if got.capped {
+		// Others stepped over what this one locked and does not take: it is behind what it took.
+		place := int64(1)
+		if len(got.places) > 0 {
+			place = slices.Min(got.places)
+		}
+		c.s.wake(News{Queue: want.Queue, Place: place})
 	}
 	c.raise(marks, got)
 	c.jobs = append(c.jobs, got.jobs...)
@@ -266,8 +278,8 @@ func (c *claiming) pick(ctx context.Context, want core.Want, names []string, lim
 		b.finish(&rec)
 		p.jobs, p.places = append(p.jobs, rec), append(p.places, place)
 		return nil
-	}, sqlClaim, c.s.now, want.Queue, names, int64(limit), force, room, int64(c.req.Lease/time.Microsecond), c.req.Token, c.req.Worker,
-		marks.priorities, marks.places, marks.due)
+	}, sqlClaim, c.s.now, want.Queue, names, int64(min(limit, math.MaxInt32)), force, room, int64(c.req.Lease/time.Microsecond), c.req.Token, c.req.Worker,
+		marks.priorities, marks.places, marks.due, len(c.jobs) == 0)
 	if err != nil {
 		return nil, err
 	}

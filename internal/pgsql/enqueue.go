@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -19,11 +20,11 @@ import (
 const sqlInsert = `with t as materialized (
 		select case when pg_current_xact_id() is not null then coalesce($1::timestamptz, clock_timestamp()) end as now),
 	input as materialized (
-		select nextval({numbers}) as seq, u.id, u.payload, ` + common + `, ` + greatestRunAt + ` as due
+		select coalesce(u.seq, nextval({numbers})) as seq, u.id, u.payload, ` + common + `, ` + greatestRunAt + ` as due
 		from unnest((select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::bytea[]),
 			(select $7::text[]), (select $8::integer[]), (select $9::integer[]), (select $10::bigint[]), (select $11::text[]),
-			(select $12::text[]), (select $13::text[]), (select $14::bigint[]), (select $15::timestamptz[]))
-			as u (id, name, queue, priority, payload, metadata, max_attempts, max_stalls, timeout, backoff, keep, trace, delay, run_at)
+			(select $12::text[]), (select $13::text[]), (select $14::bigint[]), (select $15::timestamptz[]), (select $19::bigint[]))
+			as u (id, name, queue, priority, payload, metadata, max_attempts, max_stalls, timeout, backoff, keep, trace, delay, run_at, seq)
 		where (select now from t) is not null
 			and ($18::text is null or (select set_config('lock_timeout', $18::text, true)) is not null)),
 	ins as (
@@ -45,7 +46,10 @@ const sqlInsert = `with t as materialized (
 		from (
 			select queue, min(seq) as place, coalesce((extract(epoch from min(run_at)) * 1000000)::bigint, 0) as due from ins group by queue) q
 		where $16::text is not null)
-	select ins.seq, coalesce(ins.id, ''), ins.queue, ins.run_at, told.n from ins cross join (select count(*) as n from n) told`
+	select ins.seq, coalesce(ins.id, ''), ins.queue, ins.run_at, told.n, lost.n
+	from ins cross join (select count(*) as n from n) told cross join (
+		select count(*) as n from (select distinct queue, priority from ins) q
+		where not exists (select from {}.lanes l where l.queue = q.queue and l.priority = q.priority)) lost`
 
 // What all jobs of a batch have in common comes as an array of one, which unnest fills up with nulls.
 const (
@@ -59,6 +63,11 @@ const (
 			+ (coalesce(u.delay, ($14::bigint[])[1]) / 1000000) * interval '1 second'
 			+ (coalesce(u.delay, ($14::bigint[])[1]) % 1000000) * interval '1 microsecond'`
 )
+
+// sqlNumbers draws numbers for a batch of several parts, whose ids are inserted in their order over all of them: in an
+// order of their own, parts of two batches that overlap would wait in a circle.
+const sqlNumbers = `with x as materialized (select pg_current_xact_id() as own)
+	select nextval({numbers}) from generate_series(1, $1::integer) where (select own from x) is not null`
 
 // A batch is inserted in parts of this size, in rows and in bytes of payload.
 const (
@@ -118,6 +127,11 @@ func (e *enqueueing) run(ctx context.Context) ([]core.EnqueueResult, error) {
 		insert = e.insertApart
 	}
 	left := e.admit()
+	if partOf(len(left), func(i int) *core.EnqueueRequest { return &reqs[left[i]] }) < len(left) {
+		if err := e.draw(ctx, left); err != nil {
+			return nil, err
+		}
+	}
 	for try := 0; len(left) > 0; try++ {
 		if try == tries {
 			return nil, errMoving
@@ -141,6 +155,27 @@ func (e *enqueueing) run(ctx context.Context) ([]core.EnqueueResult, error) {
 	return e.results, nil
 }
 
+// draw gives the items their numbers, in the order of the request, and then orders them by id.
+func (e *enqueueing) draw(ctx context.Context, left []int) error {
+	e.numbers = make([]int64, len(e.reqs))
+	drawn := make([]int64, 0, len(left))
+	err := sqlexec.Each(ctx, e.s.x, func(r sqlexec.Rows) error {
+		var n int64
+		err := r.Scan(&n)
+		drawn = append(drawn, n)
+		return err
+	}, sqlNumbers, int32(len(left)))
+	if err != nil {
+		return err
+	}
+	slices.Sort(drawn)
+	for n, i := range left {
+		e.numbers[i] = drawn[n]
+	}
+	slices.SortStableFunc(left, func(a, b int) int { return strings.Compare(e.reqs[a].ResolvedID(), e.reqs[b].ResolvedID()) })
+	return nil
+}
+
 // failed is the call's error: with jobs that landed already nobody may take it for a call that was not done.
 func (e *enqueueing) failed(err error) error {
 	if len(e.s.woken) > 0 {
@@ -158,6 +193,7 @@ type enqueueing struct {
 	patient string         // how long to wait for who inserts the same id; "": as long as the caller's transaction does
 	apart   bool           // each contended item gets an error of its own
 	waits   int            // for contended items
+	numbers []int64        // by item; nil: each is drawn when it is inserted
 }
 
 // admit answers what needs no database, and returns the items to insert.
@@ -193,12 +229,13 @@ func (e *enqueueing) insert(ctx context.Context, at []int) (refused []int, err e
 	var own []int64
 	landed := make(map[string]bool)
 	err = sqlexec.Each(ctx, e.s.x, func(r sqlexec.Rows) error {
-		var seq, told int64
+		var seq, told, lost int64
 		var id, queue string
 		var due time.Time
-		if err := r.Scan(&seq, &id, &queue, &due, &told); err != nil {
+		if err := r.Scan(&seq, &id, &queue, &due, &told, &lost); err != nil {
 			return err
 		}
+		e.s.laneless = e.s.laneless || lost > 0
 		e.s.wake(News{Queue: queue, Place: seq, Due: due})
 		if id == "" {
 			own = append(own, seq)
@@ -305,9 +342,16 @@ func (e *enqueueing) arguments(at []int) ([]any, error) {
 			return nil, err
 		}
 	}
+	var numbers []int64 // NULL
+	if e.numbers != nil {
+		numbers = make([]int64, n)
+		for k, i := range at {
+			numbers[k] = e.numbers[i]
+		}
+	}
 	return []any{e.s.now, shared(ids), shared(names), shared(queues), shared(priority), payload, shared(metadata),
 		shared(maxAttempts), shared(maxStalls), shared(timeout), shared(backoff), shared(keep), shared(trace),
-		shared(delay), shared(runAt), e.notify.channel(), e.notify.Origin, e.patience(ids)}, nil
+		shared(delay), shared(runAt), e.notify.channel(), e.notify.Origin, e.patience(ids), numbers}, nil
 }
 
 // shared is the list, or its first element where all are alike.

@@ -22,7 +22,7 @@ func pages(t *testing.T, conn *pgx.Conn, s *Schema, marks string) int {
 		require.NoError(t, err)
 	}
 	r, err := conn.Query(ctx, `explain (analyze, buffers, costs off, timing off, summary off) execute it
-		(null, 'q', '{job}', 10, false, 16777216, 60000000, '00000000-0000-0000-0000-000000000001', 'w', `+marks+`, null)`,
+		(null, 'q', '{job}', 10, false, 16777216, 60000000, '00000000-0000-0000-0000-000000000001', 'w', `+marks+`, null, true)`,
 		pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
 	lines, err := pgx.CollectRows(r, pgx.RowTo[string])

@@ -54,12 +54,12 @@ func (h *horizon) note(before point, sent time.Time, got point, own int64) {
 	}
 }
 
-// reached is the point up to which a claim has seen everything whose snapshot saw the end of all transactions before
-// oldest. The zero point: nobody knows.
-func (h *horizon) reached(oldest int64) point {
+// reached is the point up to which a claim, sent then, has seen everything whose snapshot saw the end of all transactions
+// before oldest. The zero point: nobody knows.
+func (h *horizon) reached(oldest int64, sent time.Time) point {
 	i := len(h.fences) - 1
 	for ; i >= 0; i-- {
-		if f := h.fences[i]; f.own != 0 && f.own < oldest || time.Since(f.sent) >= settleAfter {
+		if f := h.fences[i]; f.own != 0 && f.own < oldest || sent.Sub(f.sent) >= settleAfter {
 			break
 		}
 	}

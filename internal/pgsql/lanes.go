@@ -51,6 +51,15 @@ func (l *Lanes) Ensure(ctx context.Context, reqs []core.EnqueueRequest, plain fu
 	return nil
 }
 
+// Forget has Ensure look again for the lanes of reqs.
+func (l *Lanes) Forget(reqs []core.EnqueueRequest) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range reqs {
+		delete(l.known, laneKey{reqs[i].Queue, int16(reqs[i].Priority)})
+	}
+}
+
 func (l *Lanes) missing(reqs []core.EnqueueRequest) map[laneKey]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

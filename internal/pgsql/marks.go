@@ -187,6 +187,18 @@ func (m *Marks) look(queue string, names []string) view {
 // skips reports whether a claim with this view passes over something.
 func (v view) skips() bool { return len(v.places) > 0 }
 
+// strayed is the smallest place of what a claim found that one with this view would have passed over; 0: none.
+func (v view) strayed(p *picked) int64 {
+	var stray int64
+	for i, place := range p.places {
+		at := slices.Index(v.priorities, int16(p.jobs[i].Priority))
+		if at >= 0 && place < v.places[at] && (stray == 0 || place < stray) {
+			stray = place
+		}
+	}
+	return stray
+}
+
 // bare is the view without marks.
 func (v view) bare() view {
 	v.priorities, v.places, v.due = []int16{}, []int64{}, nil
@@ -197,7 +209,11 @@ func (v view) bare() view {
 func (m *Marks) note(v view, got point, own int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.sets[v.key] != nil { // else all was forgotten since
+	switch {
+	case m.sets[v.key] == nil: // all was forgotten since
+	case got.number < v.before.number:
+		m.forget() // a database from before: a backup, or a standby that lacked the last
+	default:
 		m.horizon.note(v.before, v.sent, got, own)
 	}
 }
@@ -211,7 +227,7 @@ func (m *Marks) raise(v view, lanes map[int16]int64, due time.Time, oldest int64
 	if set == nil || set.lost > v.epoch {
 		return
 	}
-	sure := m.horizon.reached(oldest)
+	sure := m.horizon.reached(oldest, v.sent)
 	if sure.number == 0 {
 		return
 	}

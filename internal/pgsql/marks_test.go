@@ -85,27 +85,27 @@ func TestHorizon(t *testing.T) {
 		at := func(n int64) point { return point{n, noon.Add(time.Duration(n) * time.Second)} }
 		var h horizon
 		h.note(h.seen, time.Now(), at(10), 100)
-		require.Zero(t, h.reached(200), "nothing was known when the first claim was sent")
+		require.Zero(t, h.reached(200, time.Now()), "nothing was known when the first claim was sent")
 		h.note(at(10), time.Now(), at(20), 110)
-		require.Zero(t, h.reached(110), "a transaction from before is open")
-		require.Equal(t, at(10), h.reached(111))
+		require.Zero(t, h.reached(110, time.Now()), "a transaction from before is open")
+		require.Equal(t, at(10), h.reached(111, time.Now()))
 		h.note(at(20), time.Now(), at(30), 120)
-		require.Equal(t, at(10), h.reached(120))
-		require.Equal(t, at(20), h.reached(121))
-		require.Zero(t, h.reached(120), "an answer that comes late")
+		require.Equal(t, at(10), h.reached(120, time.Now()))
+		require.Equal(t, at(20), h.reached(121, time.Now()))
+		require.Zero(t, h.reached(120, time.Now()), "an answer that comes late")
 		h.note(at(15), time.Now(), at(25), 115)
 		require.Equal(t, at(30), h.seen, "and one that comes late to be noted")
-		require.Equal(t, at(20), h.reached(121))
+		require.Equal(t, at(20), h.reached(121, time.Now()))
 
 		h.note(at(30), time.Now(), at(30), 0)
-		require.Equal(t, at(20), h.reached(500), "a claim that took nothing is no elder of anybody")
+		require.Equal(t, at(20), h.reached(500, time.Now()), "a claim that took nothing is no elder of anybody")
 		h.note(at(30), time.Now(), at(30), 130)
-		require.Equal(t, at(30), h.reached(131), "of two with the same number, the one that took something counts")
+		require.Equal(t, at(30), h.reached(131, time.Now()), "of two with the same number, the one that took something counts")
 
 		h.note(at(35), time.Now(), at(40), 0)
-		require.Equal(t, at(30), h.reached(131))
+		require.Equal(t, at(30), h.reached(131, time.Now()))
 		time.Sleep(settleAfter)
-		require.Equal(t, at(35), h.reached(1), "a transaction that writes for long stops nobody")
+		require.Equal(t, at(35), h.reached(1, time.Now()), "a transaction that writes for long stops nobody")
 		for n := range int64(2 * maxFences) {
 			h.note(at(40+n), time.Now(), at(50+n), 200+n)
 		}

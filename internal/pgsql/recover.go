@@ -18,7 +18,7 @@ const (
 			select * from {}.leases
 			where until <= ` + since + ` and suspect_at <= ` + since + ` - ($2::bigint / 1000000) * interval '1 second'
 				- ($2::bigint % 1000000) * interval '1 microsecond'
-			order by until, seq limit $3::bigint) w
+			order by until, seq limit $3::bigint for update skip locked) w
 		cross join lateral (select id, max_stalls from {}.jobs where seq = w.seq limit 1) j
 		order by w.until, w.seq`
 

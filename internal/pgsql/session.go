@@ -26,6 +26,8 @@ type Session struct {
 	marks *Marks
 	woken map[string]News // by queue; "" for cancel requests
 	told  bool            // by the statements themselves
+
+	laneless bool // a job was inserted on a lane that is not there
 }
 
 // NewSession returns a session. A clock of nil is the database's own.
@@ -75,6 +77,10 @@ func (s *Session) Woken() []News {
 
 // Told reports whether the statements that made the news notified of it themselves.
 func (s *Session) Told() bool { return s.told }
+
+// Laneless reports whether jobs were inserted on a lane that the database has not, or no longer: a standby that took
+// over lacks the last commits, a backup those since. Nobody claims there before the lane is made again.
+func (s *Session) Laneless() bool { return s.laneless }
 
 // control stands for cancel requests where queues are named: no queue has an empty name.
 const control = ""
@@ -137,7 +143,10 @@ func utc(at *time.Time) time.Time {
 }
 
 // Settings are what a connection of the store's own must have, whatever the database or its role says: transactions are
-// READ COMMITTED, on which all statements count, and a claim that was answered outlives the server (Q4).
-const Settings = `select set_config(name, case name when 'synchronous_commit' then 'on' else 'read committed' end, false)
+// READ COMMITTED, on which all statements count, a claim that was answered outlives the server (Q4), and values are written
+// as every library reads them.
+const Settings = `select set_config(name, case name when 'synchronous_commit' then 'on' when 'bytea_output' then 'hex' when 'DateStyle' then 'ISO'
+		else 'read committed' end, false)
 	from pg_settings
-	where name = 'default_transaction_isolation' and setting <> 'read committed' or name = 'synchronous_commit' and setting = 'off'`
+	where name = 'default_transaction_isolation' and setting <> 'read committed' or name = 'synchronous_commit' and setting = 'off'
+		or name = 'bytea_output' and setting <> 'hex' or name = 'DateStyle' and setting not like 'ISO%'`

@@ -19,7 +19,11 @@ func (s *Store) Cancel(ctx context.Context, id string) (core.State, error) {
 }
 
 // CancelByKey implements core.Admin: this store has no dedupe keys.
-func (s *Store) CancelByKey(context.Context, string, string) (bool, error) {
+func (s *Store) CancelByKey(ctx context.Context, _, _ string) (bool, error) {
+	if err := s.enter(ctx); err != nil {
+		return false, err
+	}
+	defer s.calls.Done()
 	return false, &core.UnsupportedError{Op: "CancelByKey", Reason: "the Postgres store has no dedupe keys yet"}
 }
 

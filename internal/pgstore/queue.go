@@ -2,6 +2,8 @@ package pgstore
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -22,16 +24,40 @@ func (s *Store) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 	if pgsql.Parts(reqs) > 1 {
 		run = func(do op) error { return s.atomic(ctx, do) }
 	}
+	var laneless atomic.Bool
 	res, err := value(run, func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
-		return sn.Enqueue(ctx, reqs, notify)
-	})
-	if !pgsql.Contended(err) {
+		res, err := sn.Enqueue(ctx, reqs, notify)
+		laneless.Store(sn.Laneless())
 		return res, err
+	})
+	if pgsql.Contended(err) {
+		res, err = value(func(do op) error { return s.atomic(ctx, do) },
+			func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
+				res, err := sn.EnqueueApart(ctx, reqs, notify)
+				laneless.Store(sn.Laneless())
+				return res, err
+			})
 	}
-	return value(func(do op) error { return s.atomic(ctx, do) },
-		func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
-			return sn.EnqueueApart(ctx, reqs, notify)
-		})
+	if err == nil && laneless.Load() {
+		err = s.remakeLanes(ctx, reqs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// remakeLanes makes lanes that were there once. The jobs have landed; without it nobody would claim them.
+func (s *Store) remakeLanes(ctx context.Context, reqs []core.EnqueueRequest) error {
+	s.lanes.Forget(reqs)
+	if err := s.ensureLanes(ctx, reqs); err != nil {
+		return fmt.Errorf("%w: %w", core.ErrUnknown, err)
+	}
+	for _, queue := range queuesOf(reqs) {
+		s.hub.Ring(pgsql.News{Queue: queue})
+		s.teller.Tell(pgsql.News{Queue: queue})
+	}
+	return nil
 }
 
 // ensureLanes makes the lanes that reqs are the first to use.

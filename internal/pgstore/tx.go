@@ -13,6 +13,8 @@ import (
 // every call refuses. It is no method, since drivers' stores have all of Store's.
 func View(s *Store, x sqlexec.Executor) core.TxView { return view{s, x} }
 
+var errNoTx = &core.InvalidError{Field: "tx", Reason: "is nil"}
+
 type view struct {
 	s *Store
 	x sqlexec.Executor
@@ -20,6 +22,9 @@ type view struct {
 
 // Enqueue implements core.Enqueuer.
 func (v view) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
+	if v.x == nil {
+		return nil, errNoTx
+	}
 	if err := v.s.ensureLanes(ctx, reqs); err != nil {
 		return nil, err
 	}
@@ -28,9 +33,19 @@ func (v view) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.E
 		// Nobody here knows when the caller commits, so this process listens too.
 		notify = pgsql.Notify{Channel: v.s.channel, Origin: pgwake.Nobody}
 	}
-	return value(v.run(ctx), func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
-		return sn.Enqueue(ctx, reqs, notify)
+	laneless := false
+	res, err := value(v.run(ctx), func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
+		res, err := sn.Enqueue(ctx, reqs, notify)
+		laneless = sn.Laneless()
+		return res, err
 	})
+	if err == nil && laneless {
+		err = v.s.remakeLanes(ctx, reqs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
 }
 
 // Complete implements core.TxView.
@@ -41,7 +56,7 @@ func (v view) Complete(ctx context.Context, l core.Lease, res []byte) error {
 func (v view) run(ctx context.Context) func(op) error {
 	return func(do op) error {
 		if v.x == nil {
-			return &core.InvalidError{Field: "tx", Reason: "is nil"}
+			return errNoTx
 		}
 		if err := v.s.enter(ctx); err != nil {
 			return err
