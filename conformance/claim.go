@@ -208,23 +208,28 @@ func claimPayloadCap(k *kit) {
 
 func claimPayloadCapWants(k *kit) {
 	big := make([]byte, core.DefaultPayload)
-	for i := range 10 {
-		k.add(fmt.Sprintf("l%d", i), onQueue("left"), payload(big))
-		k.add(fmt.Sprintf("r%d", i), onQueue("right"), payload(big))
-	}
-	c := k.claim(wantFrom("left", 10), wantFrom("right", 10))
 	const most = core.MaxClaimBytes / core.DefaultPayload
-	if len(c.Jobs) > most || len(c.Jobs) == 0 {
-		k.failf("one call handed out %d MiB of payload", len(c.Jobs))
-	}
-	eq(k, "NextIn with jobs left over", c.NextIn, 1)
-	rest := len(c.Jobs)
-	for rest < 20 {
-		n := len(k.claim(wantFrom("left", 10), wantFrom("right", 10)).Jobs)
-		if n == 0 {
-			k.failf("claims ended after %d of 20 jobs", rest)
+	for _, left := range []int{most / 2, most} { // the first want leaves room for some, or for none
+		const right = 10
+		for range left {
+			k.add("", onQueue("left"), payload(big))
 		}
-		rest += n
+		for range right {
+			k.add("", onQueue("right"), payload(big))
+		}
+		c := k.claim(wantFrom("left", left), wantFrom("right", right))
+		if len(c.Jobs) > most || len(c.Jobs) == 0 {
+			k.failf("one call handed out %d MiB of payload", len(c.Jobs))
+		}
+		eq(k, "NextIn with jobs left over", c.NextIn, 1)
+		rest := len(c.Jobs)
+		for rest < left+right {
+			n := len(k.claim(wantFrom("left", left), wantFrom("right", right)).Jobs)
+			if n == 0 {
+				k.failf("claims ended after %d of %d jobs", rest, left+right)
+			}
+			rest += n
+		}
 	}
 }
 
