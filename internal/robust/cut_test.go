@@ -41,7 +41,7 @@ func TestConnectionsCutUnderLoad(t *testing.T) {
 		e := sharedEnv(t, d)
 		at, proxy := e.at.via(t)
 		s, plain := e.open(at), e.open(e.at)
-		jobs, cuts := d.size(1000, 500, 10_000), d.size(50, 25, 500)
+		jobs, cuts := d.size(800, 400, 10_000), d.size(40, 20, 500)
 		enqueue(t, plain, requests(t, "q", 0, jobs/2))
 		via := func(c *child) { c.At = at }
 		crew := []*process{e.start(e.worker("worker-1", via)), e.start(e.worker("worker-2", via))}

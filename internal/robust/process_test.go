@@ -53,7 +53,9 @@ func (e *env) startAs(exe string, c child, environment ...string) *process {
 	settings, err := json.Marshal(c)
 	require.NoError(e.t, err)
 	cmd := exec.CommandContext(e.t.Context(), exe)
-	cmd.Env = append(append(os.Environ(), childEnv+"="+string(settings)), environment...)
+	// With the race detector a process would linger for a second at its end.
+	race := "GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"
+	cmd.Env = append(append(os.Environ(), childEnv+"="+string(settings), race), environment...)
 	p := &process{e: e, cmd: cmd, id: c.ID, text: &logText{}}
 	cmd.Stderr = p.text
 	p.end, err = cmd.StdinPipe()

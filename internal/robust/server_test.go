@@ -45,7 +45,7 @@ func TestServerRestarted(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		e := newEnv(t, d, targetOf(t, server.DSN()))
 		s := e.open(e.at)
-		rounds, jobs := size(2, 8), d.size(800, 400, 6000)
+		rounds, jobs := size(2, 8), d.size(600, 300, 6000)
 		enqueue(t, s, requests(t, "q", 0, jobs/2))
 		crew := []*process{e.start(e.worker("worker-1")), e.start(e.worker("worker-2"))}
 		var producer sync.WaitGroup
@@ -80,7 +80,7 @@ func TestBackendsTerminated(t *testing.T) {
 		victims := map[string]string{"application_name": "stint_" + e.schema[len(e.schema)-12:]}
 		at := e.at.with(victims)
 		s := e.open(at)
-		jobs, most := d.size(1000, 500, 10_000), d.size(50, 25, 500)
+		jobs, most := d.size(800, 400, 10_000), d.size(40, 20, 500)
 		enqueue(t, s, requests(t, "q", 0, jobs/2))
 		viaVictims := func(c *child) { c.At = at }
 		crew := []*process{e.start(e.worker("worker-1", viaVictims)), e.start(e.worker("worker-2", viaVictims))}

@@ -57,7 +57,7 @@ func defaultIsolation(t *testing.T, server target) {
 					"default_transaction_isolation to '"+level+"'")
 				e := newEnv(t, d, server)
 				s := e.open(at)
-				jobs := size(900, 9000)
+				jobs := size(600, 9000)
 				strict := func(c *child) { c.At, c.Work, c.Lease = at, 5*time.Millisecond, 6*time.Second }
 				crew := []*process{e.start(e.worker("worker-1", strict)), e.start(e.worker("worker-2", strict)), e.start(e.worker("worker-3", strict))}
 				var producers sync.WaitGroup
