@@ -62,11 +62,12 @@ func decoys(names ...string) string {
 // is stored is the text all the same, whoever reads it.
 func encodings(t *testing.T, server target) {
 	eachDriver(t, func(t *testing.T, d driver) {
+		both := newEnv(t, d, server)
 		for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
 			t.Run(encoding, func(t *testing.T) {
 				setting := "client_encoding to '" + encoding + "'"
 				at := role(t, server, strings.ToLower(encoding)+"_"+d.name, setting)
-				e := newEnv(t, d, server)
+				e := both.emptied(t)
 				if slices.Contains(d.refuses, setting) {
 					_, err := d.open(context.Background(), openOptions{at: at, schema: e.schema})
 					require.ErrorIs(t, err, core.ErrUnavailable)

@@ -183,7 +183,10 @@ func TestStatementsFail(t *testing.T) {
 		t.Run(op.name, func(t *testing.T) {
 			e := e.emptied(t)
 			var broken []*scene
-			for _, moment := range []faults.Moment{faults.Before, faults.Midway, faults.After} {
+			for _, moment := range []faults.Moment{faults.Before, faults.After, faults.Midway} {
+				if op.whole && moment == faults.Midway && size(0, 1) == 0 {
+					continue // it is rolled back, as after the whole answer
+				}
 				for _, sent := range []bool{true, false} {
 					if !sent && (moment != faults.Before || op.whole) {
 						continue // a driver can't say that of what was carried out, and rolls the rest back anyway
