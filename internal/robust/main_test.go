@@ -57,7 +57,7 @@ func (d driver) size(first, other, full int) int {
 
 // side is how many of the parallel tests run side by side, unless -parallel says otherwise: most of what they do is
 // wait, for leases to run out and connections to be given up.
-const side = 6
+const side = 5
 
 func runMore() error {
 	flag.Parse()

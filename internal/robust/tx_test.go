@@ -13,11 +13,11 @@ import (
 
 // inTransaction is a worker whose handlers complete their jobs in transactions of their own, which they hold open
 // for a while.
-func (e *env) inTransaction(s *store, takers int, queues []string, holds func(queue string) time.Duration) *local {
+func (e *env) inTransaction(s *store, takers int, lease time.Duration, queues []string, holds func(queue string) time.Duration) *local {
 	e.t.Helper()
 	n, err := newNotes(context.Background(), e.at, e.runsTable())
 	require.NoError(e.t, err)
-	c := e.worker("local", func(c *child) { c.Takers, c.Lease = takers, 2*time.Second })
+	c := e.worker("local", func(c *child) { c.Takers, c.Lease = takers, lease })
 	l := &local{log: &logText{}}
 	w, err := core.NewWorker(s, c.options(slog.New(slog.NewTextHandler(l.log, nil))))
 	require.NoError(e.t, err)
@@ -61,7 +61,7 @@ func TestLongTransaction(t *testing.T) {
 			others[i].Payload = lasting(1+i, 5*time.Second)
 		}
 		enqueue(t, s, append(requests(t, "long", 0, 1), others...))
-		w := e.inTransaction(s, 20, []string{"long", "q"}, func(queue string) time.Duration {
+		w := e.inTransaction(s, 20, 2*time.Second, []string{"long", "q"}, func(queue string) time.Duration {
 			return map[string]time.Duration{"long": 5 * time.Second}[queue]
 		})
 		e.soon("all run", 10*time.Second, func() bool { return e.begun() == 21 })
@@ -86,7 +86,7 @@ func TestSmallPool(t *testing.T) {
 		plain := e.open(e.at)
 		const jobs = 10
 		enqueue(t, plain, requests(t, "q", 0, jobs))
-		w := e.inTransaction(s, jobs, []string{"q"}, func(string) time.Duration { return 900 * time.Millisecond })
+		w := e.inTransaction(s, jobs, 4*time.Second, []string{"q"}, func(string) time.Duration { return 900 * time.Millisecond })
 		other := e.start(e.worker("other", func(c *child) { c.Queues, c.Lease = []string{"none"}, 2*time.Second }))
 		e.finish(jobs, 20*time.Second)
 		w.stop()
