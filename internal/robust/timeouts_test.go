@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/stintmq/stint/core"
@@ -102,7 +103,11 @@ func statementCancelled(t *testing.T, server target) {
 		require.Error(t, err)
 		require.Equal(t, 2, e.jobs(), "nothing was done")
 		for _, c := range calls {
-			require.NoError(t, c.call(), c.what)
+			// A busy machine may take longer than the limit once more.
+			e.soon(c.what, 10*time.Second, func() bool {
+				err := c.call()
+				return err == nil || !errors.Is(err, core.ErrUnavailable) && assert.NoError(t, err)
+			})
 		}
 		e.sound()
 	})
