@@ -71,6 +71,13 @@ func (b *backend) lend(ctx context.Context, on pgstore.Conns, do func(*pgx.Conn)
 		return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
 	}
 	defer b.release(on, conn)
+	switch encoding := conn.Conn().PgConn().ParameterStatus("client_encoding"); encoding {
+	case "UTF8", "SQL_ASCII", "":
+	default:
+		// pgx speaks UTF-8 whatever the role's default is, and the server would take it for something else.
+		return &core.InvalidError{Field: "pool", Reason: "has connections whose client_encoding is " + encoding +
+			": say client_encoding=UTF8 in the connection string"}
+	}
 	err = do(conn.Conn())
 	if pgsql.Spent(err) {
 		// A server that shuts down, or became a standby: the pool must not hand this connection out again.

@@ -16,8 +16,6 @@ type driver struct {
 	migrate func(ctx context.Context, at target, schema string) error
 	// commit is the request that commits, as it is sent: "commit" alone is in "read committed", too.
 	commit string
-	// encoding is what a DSN has to say for a library that speaks UTF-8 without asking for it.
-	encoding map[string]string
 	// refuses are settings of a server that the library below does not work with, and says so.
 	refuses []string
 }

@@ -12,10 +12,10 @@ import (
 
 func pgxDriver() driver {
 	return driver{
-		name:     "pgx",
-		commit:   "commit\x00",
-		encoding: map[string]string{"client_encoding": "UTF8"},
-		open:     openPgx,
+		name:    "pgx",
+		commit:  "commit\x00",
+		refuses: []string{"client_encoding to 'LATIN1'"},
+		open:    openPgx,
 		migrate: func(ctx context.Context, at target, schema string) error {
 			pool, err := pgxpool.New(ctx, at.dsn())
 			if err != nil {
