@@ -34,7 +34,9 @@ func mutants() []mutant {
 		{"claims take all that stalled", &pgstoretest.Fault{In: inClaim, Edits: edits{
 			{"r.stalls = 0 or ", "true or "}}}, []string{"claim/poison"}},
 		{"claims hand out any amount of payload", &pgstoretest.Fault{In: inClaim, Edits: edits{
-			{"where total <= $6::bigint or n = 1", ""}}}, []string{"claim/payload-cap"}},
+			{"where total <= $6::bigint or n = 1 and", "where true or"}}}, []string{"claim/payload-cap"}},
+		{"claims hand out a first job per want, however full they are", &pgstoretest.Fault{In: inClaim, Edits: edits{
+			{"or n = 1 and $13::boolean", "or n = 1"}}}, []string{"claim/payload-cap-over-wants"}},
 		{"claims keep the fence", &pgstoretest.Fault{In: inClaim, Edits: edits{
 			{"fence + 1", "fence"}}}, []string{"claim/fence"}},
 		{"claims take what joins in any order", &pgstoretest.Fault{In: inClaim, Edits: edits{

@@ -98,12 +98,18 @@ func cappedClaimsHideNothing(t testing.TB, k *Kit) {
 		got += len(Claim(t, b, 100, "job").Jobs)
 	}
 	got += <-half
-	for got < n && time.Since(start) < 10*time.Second {
+	for got < n {
 		c := Claim(t, b, 100, "job")
-		if got += len(c.Jobs); len(c.Jobs) == 0 {
-			require.NotZero(t, c.NextIn, "%d of %d came, and it says that there is nothing", got, n)
+		if got += len(c.Jobs); len(c.Jobs) > 0 || c.NextIn > 0 {
+			continue
 		}
+		// Those that the other one locked and left it tells of, long before a claim looks without marks.
+		soon, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		_, err := b.AwaitWake(soon, []string{"q"}, c.Wake)
+		cancel()
+		require.NoError(t, err, "%d of %d came, and it says that there is nothing", got, n)
 	}
+	require.Less(t, time.Since(start), 10*time.Second)
 	require.Equal(t, n, got)
 }
 
@@ -118,7 +124,9 @@ func sequenceGoesBack(t testing.TB, k *Kit) {
 		AckAll(t, s, Take(t, s, 1))
 	}
 	last := k.Numbers(t, "select last_value from "+schema+".numbers")[0]
-	k.Exec(t, fmt.Sprintf("delete from %[1]s.jobs; delete from %[1]s.finished; select setval('%[1]s.numbers', %d)", schema, last-25))
+	k.Exec(t, "delete from "+schema+".jobs")
+	k.Exec(t, "delete from "+schema+".finished")
+	k.Exec(t, fmt.Sprintf("select setval('%s.numbers', %d)", schema, last-25))
 	other := k.OpenAt(t, k.SchemaOf(s), nil)
 	for range 6 {
 		Enqueue(t, other, Request("job"))
