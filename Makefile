@@ -24,7 +24,7 @@ PG ?= 18
 test-postgres:
 	@scripts/ensure-postgres
 	STINT_TEST_POSTGRES_BIN="$$(scripts/fetch-postgres $(PG))" && export STINT_TEST_POSTGRES_BIN && \
-		go test -timeout 10m ./internal/pgsql ./drivers/pgx
+		go test -timeout 10m -skip 'Mutants|Pooler|ExecModes|LargePayloads' ./internal/pgsql ./drivers/pgx
 
 lint: $(LINT)
 	$(LINT) run ./...
