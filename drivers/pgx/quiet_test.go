@@ -24,10 +24,7 @@ func TestQuietTx(t *testing.T) {
 	pgstoretest.Enqueue(t, k.OpenAt(t, k.SchemaOf(s), nil), pgstoretest.Request("job"))
 	got := pgstoretest.Claim(t, s, 10, "job")
 	require.Len(t, got.Jobs, 1)
-	wake, err := s.AwaitWake(ctx, []string{"q"}, "")
-	require.NoError(t, err)
-	wake, err = s.AwaitWake(ctx, []string{"q"}, wake.Token) // at once when it listens
-	require.NoError(t, err)
+	since := k.Listening(t, s)
 
 	tx := k.Begin(t, s)
 	res, err := tx.View.Enqueue(ctx, []core.EnqueueRequest{pgstoretest.Request("job")})
@@ -36,7 +33,7 @@ func TestQuietTx(t *testing.T) {
 	require.NoError(t, tx.Commit())
 	quiet, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	_, err = s.AwaitWake(quiet, []string{"q"}, wake.Token)
+	_, err = s.AwaitWake(quiet, []string{"q"}, since)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Len(t, pgstoretest.Claim(t, s, 10, "job").Jobs, 1)
 }

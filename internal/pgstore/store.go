@@ -81,15 +81,20 @@ func New(b Backend, opts Options) (*Store, error) {
 	return s, nil
 }
 
+// Channel is what the stores of a schema notify and listen to.
+func Channel(schema string) string {
+	sum := sha256.Sum256([]byte(schema))
+	return "stint_" + hex.EncodeToString(sum[:8])
+}
+
 func open(b Backend, opts Options) (*Store, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(opts.Schema))
 	s := &Store{
 		backend: b, opts: opts, schema: pgsql.NewSchema(opts.Schema),
-		channel: "stint_" + hex.EncodeToString(sum[:8]), origin: core.NewToken()[:16],
+		channel: Channel(opts.Schema), origin: core.NewToken()[:16],
 	}
 	if err := s.check(); err != nil {
 		return nil, err

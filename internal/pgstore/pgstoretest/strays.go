@@ -11,17 +11,6 @@ import (
 	"github.com/stintmq/stint/core"
 )
 
-// listens waits until a store hears others: from then on its claims have marks.
-func listens(t testing.TB, s Store) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	wake, err := s.AwaitWake(ctx, nil, "")
-	require.NoError(t, err)
-	_, err = s.AwaitWake(ctx, []string{"q"}, wake.Token) // at once when it listens
-	require.NoError(t, err)
-}
-
 // lanesLost: a database that lacks the last commits, a standby that took over or a backup, may lack a lane that its
 // producers know. What they enqueue there runs all the same.
 func lanesLost(t testing.TB, k *Kit) {
@@ -47,7 +36,7 @@ func straysComeTogether(t testing.TB, k *Kit) {
 	b := k.Open(t, nil)
 	a := k.OpenAt(t, k.SchemaOf(b), nil)
 	schema, ctx := quoted(k.SchemaOf(b)), context.Background()
-	listens(t, b)
+	k.Listening(t, b)
 	for range 40 {
 		Enqueue(t, a, Request("job"))
 	}
@@ -74,8 +63,8 @@ func straysComeTogether(t testing.TB, k *Kit) {
 func cappedClaimsHideNothing(t testing.TB, k *Kit) {
 	a := k.Open(t, nil)
 	b := k.OpenAt(t, k.SchemaOf(a), nil)
-	listens(t, a)
-	listens(t, b)
+	k.Listening(t, a)
+	k.Listening(t, b)
 	const n = 120
 	reqs := make([]core.EnqueueRequest, n/4)
 	for i := range reqs {
@@ -118,7 +107,7 @@ func cappedClaimsHideNothing(t testing.TB, k *Kit) {
 func sequenceGoesBack(t testing.TB, k *Kit) {
 	s := k.Open(t, nil)
 	schema := quoted(k.SchemaOf(s))
-	listens(t, s)
+	k.Listening(t, s)
 	for range 30 {
 		Enqueue(t, s, Request("job"))
 		AckAll(t, s, Take(t, s, 1))

@@ -136,15 +136,9 @@ func transactionsAboveReadCommitted(t testing.TB, k *Kit) {
 func lateCommit(t testing.TB, k *Kit) {
 	worker := k.Open(t, nil)
 	producer := k.OpenAt(t, k.SchemaOf(worker), nil)
-	ctx := context.Background()
-	var since core.WakeToken
-	awaken := func() {
-		wake, err := worker.AwaitWake(ctx, []string{"q"}, since)
-		require.NoError(t, err)
-		since = wake.Token
-	}
-	since = begin(t, worker)
-	awaken() // it listens
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	k.Listening(t, worker)
 	tx := k.Begin(t, producer)
 	late := Enqueue(t, tx.View, Request("job"))[0].ID
 	for range 100 {
@@ -153,14 +147,17 @@ func lateCommit(t testing.TB, k *Kit) {
 	for left := 100; left > 0; {
 		left -= len(Claim(t, worker, 10, "job").Jobs)
 	}
-	since = Claim(t, worker, 10, "job").Wake
+	since := Claim(t, worker, 10, "job").Wake
 	require.NoError(t, tx.Commit())
 	for {
-		if got := Claim(t, worker, 10, "job"); len(got.Jobs) > 0 {
+		got := Claim(t, worker, 10, "job")
+		if len(got.Jobs) > 0 {
 			require.Equal(t, late, got.Jobs[0].ID)
 			return
 		}
-		awaken()
+		_, err := worker.AwaitWake(ctx, []string{"q"}, since)
+		require.NoError(t, err)
+		since = got.Wake
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/pgsql"
+	"github.com/stintmq/stint/internal/pgstore"
+	"github.com/stintmq/stint/internal/pgwake"
 )
 
 // Listeners are the backends that listen to a store's channel.
@@ -17,6 +20,27 @@ func (k *Kit) Listeners(t testing.TB) []int64 {
 		where query ilike 'listen "stint_%' and datname = current_database() and state = 'idle'`)
 }
 
+// Listening waits until a store hears others, from when on its claims have marks, and returns a token of that moment.
+// A store that begins to listen wakes everybody, but that may be over before this looks; so it is told something too.
+func (k *Kit) Listening(t testing.TB, s Store) core.WakeToken {
+	t.Helper()
+	const queue = "listening"
+	token := begin(t, s)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for {
+		soon, stop := context.WithTimeout(ctx, time.Second)
+		wake, err := s.AwaitWake(soon, []string{queue}, token)
+		stop()
+		if err == nil {
+			return wake.Token
+		}
+		require.NoError(t, ctx.Err(), "it does not listen")
+		payload := pgwake.Payload(pgwake.Nobody, pgsql.News{Queue: queue})
+		k.Exec(t, "select pg_notify($1::text, $2::text)", pgstore.Channel(k.SchemaOf(s)), payload)
+	}
+}
+
 // channelHeals: the connection that listens is killed; there is a new one at once, everybody looks again, and
 // wakes come through (Q16).
 func channelHeals(t testing.TB, k *Kit) {
@@ -24,23 +48,21 @@ func channelHeals(t testing.TB, k *Kit) {
 	producer := k.OpenAt(t, k.SchemaOf(worker), nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	since := begin(t, worker)
+	token := k.Listening(t, worker)
 	for range 3 {
-		wake, err := worker.AwaitWake(ctx, []string{"q"}, since) // at once when it listens
-		require.NoError(t, err)
 		pids := k.Listeners(t)
 		require.NotEmpty(t, pids)
 		k.Exec(t, "select pg_terminate_backend(pid::integer) from unnest($1::bigint[]) pid", pids)
-		wake, err = worker.AwaitWake(ctx, []string{"q"}, wake.Token) // the new connection wakes
+		wake, err := worker.AwaitWake(ctx, []string{"q"}, token) // the new connection wakes
 		require.NoError(t, err)
 		Enqueue(t, producer, Request("job"))
 		wake, err = worker.AwaitWake(ctx, []string{"q"}, wake.Token)
 		require.NoError(t, err)
-		since = ""
 		for len(Claim(t, worker, 1, "job").Jobs) == 0 {
 			wake, err = worker.AwaitWake(ctx, []string{"q"}, wake.Token)
 			require.NoError(t, err)
 		}
+		token = begin(t, worker)
 	}
 }
 
@@ -49,8 +71,7 @@ func closeTells(t testing.TB, k *Kit) {
 	worker := k.Open(t, nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	wake, err := worker.AwaitWake(ctx, []string{"q"}, begin(t, worker))
-	require.NoError(t, err)
+	k.Listening(t, worker)
 	for range 5 {
 		producer, err := k.DB(t).New(k.SchemaOf(worker))
 		require.NoError(t, err)
@@ -60,11 +81,10 @@ func closeTells(t testing.TB, k *Kit) {
 		for left := 2; left > 0; {
 			got := Claim(t, worker, 10, "job")
 			if left -= len(got.Jobs); left > 0 {
-				wake, err = worker.AwaitWake(ctx, []string{"q"}, got.Wake)
+				_, err = worker.AwaitWake(ctx, []string{"q"}, got.Wake)
 				require.NoError(t, err)
 			}
 		}
-		_ = wake
 	}
 }
 
@@ -103,11 +123,10 @@ func strayJobIsFound(t testing.TB, k *Kit) {
 	s := k.Open(t, nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	_, err := s.AwaitWake(ctx, nil, begin(t, s))
-	require.NoError(t, err)
+	k.Listening(t, s)
 	Enqueue(t, s, Request("job"))
 	tx := k.Begin(t, s)
-	_, err = tx.X.Exec(ctx, "select from "+k.SchemaOf(s)+".ready for update") // as a claim does
+	_, err := tx.X.Exec(ctx, "select from "+k.SchemaOf(s)+".ready for update") // as a claim does
 	require.NoError(t, err)
 	got := Claim(t, s, 1, "job")
 	require.Empty(t, got.Jobs)
