@@ -126,17 +126,6 @@ type Admin interface {
 	Paused(ctx context.Context) ([]string, error)
 }
 
-// Retainer deletes finished jobs whose Keep ran out. Without it they stay until Admin.Remove (Q28).
-type Retainer interface {
-	// Prune deletes up to req.Limit records and returns how many it deleted.
-	Prune(ctx context.Context, req PruneRequest) (int, error)
-}
-
-// PruneRequest bounds a Prune.
-type PruneRequest struct {
-	Limit int // 0: 1,000
-}
-
 // Migrator brings the store's schema up to date. Without it there is no schema.
 type Migrator interface {
 	// Migrate may be repeated, and run from several processes at once.

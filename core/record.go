@@ -114,14 +114,6 @@ type KeepRule struct {
 	Forever bool          // all stay
 }
 
-// Dedupe keeps a second job with the same (name, Key) from being enqueued (Q12).
-type Dedupe struct {
-	Key     string
-	TTL     time.Duration // 0: while a job with the key is pending; else: for that long, whatever becomes of it
-	Extend  bool          // a dropped enqueue moves the end of the window to now + TTL
-	Replace bool          // while the job is delayed, the newer content replaces the older
-}
-
 // Trace is the producer's W3C trace context.
 type Trace struct {
 	Parent, State string // traceparent, tracestate

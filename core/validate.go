@@ -54,6 +54,17 @@ func (r EnqueueRequest) Validate(l Limits) error {
 	if err := ValidateName("Name", r.Name); err != nil {
 		return err
 	}
+	if r.ID != "" && (r.ID[0] == '#' || r.ID[0] == '@') {
+		return &InvalidError{"ID", "must not begin with # or @, which the store's own ids do"}
+	}
+	return r.validate(l)
+}
+
+// validate checks a request that may have an id of the store's own making.
+func (r EnqueueRequest) validate(l Limits) error {
+	if err := ValidateName("Name", r.Name); err != nil {
+		return err
+	}
 	if err := ValidateQueue("Queue", r.Queue); err != nil {
 		return err
 	}
@@ -88,9 +99,6 @@ func (r *EnqueueRequest) validateID() error {
 	if r.ID != "" {
 		if err := validateText("ID", r.ID, MaxIDBytes); err != nil {
 			return err
-		}
-		if r.ID[0] == '#' || r.ID[0] == '@' {
-			return &InvalidError{"ID", "must not begin with # or @, which the store's own ids do"}
 		}
 	}
 	if r.Key != "" {
