@@ -58,6 +58,8 @@ type Store struct {
 	event   uint64 // the number of the newest event, see wake.go
 	control uint64 // the newest event that was a Control
 	waiters map[*waiter]struct{}
+
+	events *events // the journal's log, see journal.go
 }
 
 var (
@@ -83,6 +85,7 @@ func New(opts Options) *Store {
 		jobs:    map[string]*job{},
 		queues:  map[string]*queue{},
 		waiters: map[*waiter]struct{}{},
+		events:  newEvents(),
 	}
 }
 

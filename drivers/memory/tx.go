@@ -22,6 +22,7 @@ type Transaction struct {
 	inserts []*job
 	byID    map[string]*job // the inserts
 	ends    []completion
+	events  *pendingEvents // nil: it has not written to the journal
 }
 
 // completion is a lease that ends by Commit.
@@ -45,6 +46,8 @@ func (tx *Transaction) Commit() error {
 		return err
 	}
 	defer s.mu.Unlock()
+	committed := false
+	defer func() { tx.endEvents(committed) }()
 	for _, j := range tx.inserts {
 		if s.jobs[j.rec.ID] != nil {
 			return fmt.Errorf("memstore: id %q was taken meanwhile: %w", j.rec.ID, core.ErrRetryTx)
@@ -61,6 +64,7 @@ func (tx *Transaction) Commit() error {
 	for _, j := range tx.inserts {
 		s.insert(j, now)
 	}
+	committed = true
 	return nil
 }
 
@@ -69,6 +73,7 @@ func (tx *Transaction) Rollback() error {
 	if _, err := tx.finish(); err != nil {
 		return err
 	}
+	tx.endEvents(false)
 	tx.store.mu.Unlock()
 	return nil
 }
@@ -77,6 +82,9 @@ func (tx *Transaction) Rollback() error {
 func (tx *Transaction) finish() (time.Time, error) {
 	now, err := tx.store.enter(context.Background())
 	if err != nil {
+		tx.store.mu.Lock()
+		defer tx.store.mu.Unlock()
+		tx.endEvents(false)
 		return time.Time{}, err
 	}
 	if tx.done {

@@ -1,0 +1,188 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stintmq/stint/core"
+)
+
+// CatchUp lets every async projection go on by one batch, in order of registration, and returns how many events were
+// scanned in all. One that fails does not keep the others; the errors come joined. 0 and no error: all have caught up,
+// are being moved by others, or wait out a failure.
+func (j *Journal[Tx]) CatchUp(ctx context.Context) (int, error) {
+	scanned := 0
+	var errs []error
+	for _, p := range j.declared(false) {
+		if ctx.Err() != nil {
+			break
+		}
+		n, err := j.step(ctx, p)
+		scanned += n
+		if err != nil {
+			errs = append(errs, fmt.Errorf("journal: projection %s: %w", p.cursor(), err))
+		}
+	}
+	return scanned, errors.Join(errs...)
+}
+
+// poison is an event that could not be applied.
+type poison struct {
+	row Row
+	err error
+}
+
+func (p *poison) Error() string { return fmt.Sprintf("event %d: %v", p.row.Seq, p.err) }
+func (p *poison) Unwrap() error { return p.err }
+
+// step is one batch of one projection, in one transaction (J7). An event that fails rolls all of it back. Then those
+// before it are applied, and then it alone: what a database says only at the commit has an event as well.
+func (j *Journal[Tx]) step(ctx context.Context, p *Projection[Tx]) (scanned int, err error) {
+	var last Row // the only one of the batch, if it has one
+	err = j.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		scanned, last = 0, Row{}
+		c, ok, err := j.store.LockCursor(ctx, tx, p.cursor(), false)
+		switch {
+		case err != nil || !ok:
+			return err
+		case c.Inline:
+			return &ModeError{p.cursor(), true}
+		case c.RetryAt.After(c.Now):
+			return nil
+		}
+		rows, err := j.store.ReadSettled(ctx, tx, c.Seq, p.opts.Batch)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		rows = upTo(rows, c.FailedSeq)
+		if len(rows) == 1 {
+			last = rows[0]
+		}
+		scanned, err = j.apply(ctx, tx, p, &c, rows)
+		if err != nil {
+			return err
+		}
+		return j.store.SaveCursor(ctx, tx, c)
+	})
+	var bad *poison
+	switch {
+	case err == nil:
+		return scanned, nil
+	case errors.As(err, &bad):
+	case last.Seq != 0 && !passing(ctx, err):
+		bad = &poison{last, err}
+	default:
+		return 0, err
+	}
+	if passing(ctx, bad.err) {
+		return 0, bad
+	}
+	return 0, j.failed(ctx, p, bad)
+}
+
+// upTo cuts a batch before the event that failed last, or behind it if it comes first.
+func upTo(rows []Row, failed int64) []Row {
+	if failed == 0 {
+		return rows
+	}
+	for i := range rows {
+		if rows[i].Seq == failed {
+			return rows[:max(i, 1)]
+		}
+	}
+	return rows
+}
+
+// passing reports whether an error says nothing of an event.
+func passing(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, core.ErrRetryTx) || errors.Is(err, core.ErrUnavailable) || errors.Is(err, core.ErrUnknown)
+}
+
+// apply applies events and moves the cursor, which the caller saves. It returns how many events it passed.
+func (j *Journal[Tx]) apply(ctx context.Context, tx Tx, p *Projection[Tx], c *Cursor, rows []Row) (int, error) {
+	parked, err := j.parkedEntities(ctx, tx, c)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	for i, r := range rows {
+		if i > 0 && time.Since(began) > p.opts.Within {
+			return i, nil
+		}
+		if do := p.handler(&r.Header); do != nil {
+			if parked[r.Key] {
+				if err := j.park(ctx, tx, c, r, "waits behind an earlier event of its entity"); err != nil {
+					return i, err
+				}
+			} else if err := protect(func() error { return do(ctx, tx, r) }); err != nil {
+				return i, &poison{r, err}
+			}
+		}
+		c.Seq = r.Seq
+		if c.FailedSeq != 0 && c.Seq >= c.FailedSeq {
+			c.recovered()
+		}
+	}
+	return len(rows), nil
+}
+
+// recovered forgets a failure.
+func (c *Cursor) recovered() {
+	c.Failures, c.FailedSeq, c.LastError, c.RetryAt = 0, 0, "", time.Time{}
+}
+
+// failed records a failure in a transaction of its own, and does what the policy says.
+func (j *Journal[Tx]) failed(ctx context.Context, p *Projection[Tx], bad *poison) error {
+	err := j.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		c, _, err := j.store.LockCursor(ctx, tx, p.cursor(), true)
+		if err != nil || c.Seq >= bad.row.Seq {
+			return err // somebody else got past it
+		}
+		first := c.FailedSeq != bad.row.Seq
+		if first {
+			c.Failures, c.FailedSeq = 0, bad.row.Seq
+		}
+		c.Failures++
+		c.LastError = brief(bad.err)
+		c.RetryAt = c.Now.Add(later(c.Failures))
+		if first {
+			c.RetryAt = c.Now // at once: those before it, and then it alone
+		}
+		if p.opts.OnError != Stall && c.Failures >= p.opts.Tries {
+			if err := j.pass(ctx, tx, p, &c, bad); err != nil {
+				return err
+			}
+		}
+		return j.store.SaveCursor(ctx, tx, c)
+	})
+	return errors.Join(bad, err)
+}
+
+// pass gets a projection past a poison event. It is tried alone before its failures count to the policy's limit, so
+// nothing stands between it and the cursor but what does not concern the projection.
+func (j *Journal[Tx]) pass(ctx context.Context, tx Tx, p *Projection[Tx], c *Cursor, bad *poison) error {
+	if p.opts.OnError == ParkEntity {
+		if err := j.park(ctx, tx, c, bad.row, c.LastError); err != nil {
+			return err
+		}
+	} else if err := j.skip(ctx, tx, c, bad.row, c.LastError); err != nil {
+		return err
+	}
+	j.opts.Logger.Error("journal: projection passes over an event", "projection", c.Name, "seq", bad.row.Seq,
+		"policy", string(p.opts.OnError), "error", c.LastError)
+	c.Seq = bad.row.Seq
+	c.recovered()
+	return nil
+}
+
+// brief is an error's text, cut to what a cursor should hold.
+func brief(err error) string {
+	const limit = 1000
+	s := err.Error()
+	if len(s) > limit {
+		s = s[:limit] + "..."
+	}
+	return toValid(s)
+}

@@ -1,0 +1,209 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stintmq/stint/core"
+)
+
+// WorkerOptions of a Worker. The zero value is good to start with.
+type WorkerOptions struct {
+	Core core.WorkerOptions // of the worker that runs effects: concurrency, leases, grace, hooks
+	Poll time.Duration      // how often to look at the log where no wake came, +-25 %; 0: 1 s
+	// NoEffects, NoProjections and NoTaps leave these to other processes.
+	NoEffects, NoProjections, NoTaps bool
+}
+
+// Worker runs a journal's effects, async projections and taps. Make one with Journal.Worker.
+type Worker[Tx any] struct {
+	j    *Journal[Tx]
+	opts WorkerOptions
+	core *core.Worker // nil: no effects
+	busy atomic.Bool
+
+	projections, taps *loop
+	all               []*loop
+}
+
+// Worker returns a worker for what is declared by now.
+func (j *Journal[Tx]) Worker(opts WorkerOptions) (*Worker[Tx], error) {
+	if opts.Poll == 0 {
+		opts.Poll = time.Second
+	}
+	if opts.Poll < 10*time.Millisecond {
+		return nil, &core.InvalidError{Field: "Poll", Reason: "must be at least 10 ms"}
+	}
+	w := &Worker[Tx]{j: j, opts: opts}
+	j.mu.RLock()
+	effects, taps := names(j.effects), len(j.taps)
+	j.mu.RUnlock()
+	if len(effects) > 0 && !opts.NoEffects {
+		cw, err := core.NewWorker(j.jobs, opts.Core)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range effects {
+			j.mu.RLock()
+			e := j.effects[name]
+			j.mu.RUnlock()
+			j.handle(cw, e)
+		}
+		w.core = cw
+	}
+	if !opts.NoProjections && len(j.declared(false)) > 0 {
+		w.projections = newLoop(j.CatchUp)
+		w.all = append(w.all, w.projections)
+	}
+	if !opts.NoTaps && taps > 0 {
+		w.taps = newLoop((&tail[Tx]{j: j}).pass)
+		w.all = append(w.all, w.taps)
+	}
+	return w, nil
+}
+
+// Wake has the worker look at the log at once.
+func (w *Worker[Tx]) Wake() {
+	for _, l := range w.all {
+		l.nudge()
+	}
+}
+
+// Run works until ctx ends: no further effect is claimed, those that run settle as core.Worker.Run says, a batch under
+// way commits or rolls back, a tap that runs returns. Its error is that of core.Worker.Run. Run twice at once is
+// ErrRunning; afterwards it may be called again (J11).
+func (w *Worker[Tx]) Run(ctx context.Context) error {
+	if !w.busy.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	defer w.busy.Store(false)
+	var loops sync.WaitGroup
+	for _, l := range w.all {
+		loops.Go(func() { l.run(ctx, w.opts.Poll, w.failed) })
+	}
+	if len(w.all) > 0 {
+		loops.Go(func() { w.listen(ctx) })
+	}
+	var err error
+	if w.core != nil {
+		err = w.core.Run(ctx)
+	} else {
+		<-ctx.Done()
+	}
+	loops.Wait()
+	return err
+}
+
+func (w *Worker[Tx]) failed(err error) {
+	w.j.opts.Logger.Warn("journal: pass failed, will be repeated", "error", err)
+}
+
+// Drain runs what is due now, without waiting for anything: effects, then projections until they have caught up, then
+// taps. It returns how many effects ran and how many events projections scanned. For tests and command lines; not while
+// Run does.
+func (w *Worker[Tx]) Drain(ctx context.Context, opts core.DrainOptions) (effects, events int, err error) {
+	if !w.busy.CompareAndSwap(false, true) {
+		return 0, 0, ErrRunning
+	}
+	defer w.busy.Store(false)
+	if w.core != nil {
+		if effects, err = w.core.Drain(ctx, opts); err != nil {
+			return effects, 0, err
+		}
+	}
+	var errs []error
+	for _, l := range w.all {
+		for ctx.Err() == nil {
+			n, err := l.pass(ctx)
+			if l == w.projections {
+				events += n
+			}
+			if err != nil {
+				errs = append(errs, err)
+			}
+			if n == 0 {
+				break
+			}
+		}
+	}
+	return effects, events, errors.Join(append(errs, ctx.Err())...)
+}
+
+// listen nudges the loops when the wake channel tells of events. It is a hint: a store without one is polled.
+func (w *Worker[Tx]) listen(ctx context.Context) {
+	var since core.WakeToken
+	for failures := 0; ctx.Err() == nil; {
+		began := time.Now()
+		wake, err := w.j.jobs.AwaitWake(ctx, []string{WakeQueue}, since)
+		if err != nil {
+			failures++
+			rest(ctx, min(100*time.Millisecond<<min(failures, 6), 5*time.Second))
+			continue
+		}
+		failures, since = 0, wake.Token
+		w.Wake()
+		if time.Since(began) < time.Millisecond {
+			rest(ctx, 5*time.Millisecond) // a channel that always returns must not make a hot loop (Q24)
+		}
+	}
+}
+
+// loop repeats a pass: at once as long as that finds something, else when it is nudged, or polls.
+type loop struct {
+	pass  func(context.Context) (int, error)
+	woken chan struct{}
+}
+
+func newLoop(pass func(context.Context) (int, error)) *loop {
+	return &loop{pass, make(chan struct{}, 1)}
+}
+
+// nudge has a pass follow: the one under way may have looked already.
+func (l *loop) nudge() {
+	select {
+	case l.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (l *loop) run(ctx context.Context, poll time.Duration, failed func(error)) {
+	failures := 0
+	for ctx.Err() == nil {
+		n, err := l.pass(ctx)
+		if err != nil && ctx.Err() == nil {
+			if failures == 0 {
+				failed(err)
+			}
+			failures++
+			if n == 0 {
+				rest(ctx, min(50*time.Millisecond<<min(failures, 7), 5*time.Second))
+			}
+			continue
+		}
+		failures = 0
+		if n > 0 {
+			continue
+		}
+		timer := time.NewTimer(poll*3/4 + rand.N(poll/2))
+		select {
+		case <-ctx.Done():
+		case <-l.woken:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// rest waits for d, +-25 %, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d*3/4 + rand.N(d/2))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
