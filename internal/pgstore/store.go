@@ -57,6 +57,7 @@ type Store struct {
 	channel string // of NOTIFY
 	origin  string // this store's name in notifications
 	marks   pgsql.Marks
+	settled pgsql.Settled // of the journal
 	hub     *pgwake.Hub
 	teller  *pgwake.Teller
 
