@@ -54,6 +54,9 @@ func (k *Kit) LogOf(t testing.TB, s Store) *Log {
 	return &Log{store, j, t, k, s, ctx}
 }
 
+// Schema is where it is.
+func (l *Log) Schema() string { return l.k.SchemaOf(l.s) }
+
 // Begin begins a transaction, which ends with the test at the latest.
 func (l *Log) Begin() *Tx { return l.k.Begin(l.t, l.s) }
 
@@ -285,7 +288,16 @@ func journalRetries(t testing.TB, k *Kit) {
 		require.Equal(t, int64(c.want)+1, conflict.Have)
 		next := l.Append(second, c.id)
 		require.Equal(t, held+1, next, "a conflict draws no seq")
+		third := l.Begin()
+		go func() {
+			_, err := l.J.Record(l.ctx, third, Accounts.Key(c.id), journal.AnyVersion, Deposited.New(1))
+			done <- err
+		}()
+		k.waiting(t, 1)
+		l.Append(second, c.id) // later than when the third began to wait
 		require.NoError(t, second.Commit())
+		require.NoError(t, <-done)
+		require.NoError(t, third.Commit())
 		rows, err := l.Store.ReadLog(l.ctx, journal.Filter{Kind: "account", EntityID: c.id, Limit: 10})
 		require.NoError(t, err)
 		for i := range rows {

@@ -136,11 +136,12 @@ func journalOwnEvents(t testing.TB, k *Kit) {
 	require.NoError(t, err)
 	require.Equal(t, []int64{a}, got)
 	require.NoError(t, other.Commit())
+	d := l.Add("d")
 	for range 3 {
 		require.Empty(t, l.Read(start), "seq %d is on its way", a)
 	}
 	require.NoError(t, own.Commit())
-	l.Soon(start, a, b, c)
+	l.Soon(start, a, b, c, d)
 }
 
 // journalLockedFirst: a reader that has a transaction number, from locking its cursor, before others begin (J9).
@@ -240,7 +241,7 @@ func (r *seen) apply(_ context.Context, _ *Tx, e journal.Event[int]) error {
 // roll savepoints back, or are open for long, two projections on two handles have every event once, in the order of
 // seqs, and each entity's in that of its versions (J7, J9). STINT_TEST_JOURNAL=full is 20,000 events.
 func journalUnderLoad(t testing.TB, k *Kit) {
-	events := 800
+	events := 500
 	if os.Getenv("STINT_TEST_JOURNAL") == "full" {
 		events = 20_000
 	}
