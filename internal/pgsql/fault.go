@@ -110,7 +110,7 @@ func TxFault(ctx context.Context, err error) error {
 // answered reports whether an error is an answer of the contract and not a failure.
 func answered(err error) bool {
 	for _, answer := range []error{core.ErrNotFound, core.ErrLeaseLost, core.ErrUnavailable, core.ErrUnknown,
-		core.ErrRetryTx, errors.ErrUnsupported} {
+		core.ErrRetryTx, errors.ErrUnsupported, journal.ErrConflict, journal.ErrAhead} {
 		if errors.Is(err, answer) {
 			return true
 		}
@@ -119,8 +119,5 @@ func answered(err error) bool {
 	var conflict *core.ConflictError
 	var invalid *core.InvalidError
 	var schema *SchemaError
-	if errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrAhead) {
-		return true
-	}
 	return errors.As(err, &state) || errors.As(err, &conflict) || errors.As(err, &invalid) || errors.As(err, &schema)
 }
