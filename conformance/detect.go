@@ -25,6 +25,7 @@ func (s *suite) detect(t testing.TB) {
 		CapDedupe:    hasDedupe(ctx, store),
 		CapRetain:    hasRetainer(ctx, store),
 		CapWake:      hasWake(ctx, store),
+		CapGauge:     hasGauger(ctx, store),
 	}
 	_, s.has[CapMigrate] = core.As[core.Migrator](store)
 	_, s.has[CapClose] = core.As[io.Closer](store)

@@ -26,6 +26,7 @@ type hooked struct {
 	counts   func(context.Context, string) (map[core.State]int64, error)
 	stranded func(context.Context, []string) ([]core.Stranded, error)
 	explain  func(context.Context, string) (core.Explanation, error)
+	gauges   func(context.Context) ([]core.QueueGauge, error)
 
 	cancel  func(context.Context, string) (core.State, error)
 	retry   func(context.Context, string) error
@@ -42,7 +43,7 @@ type hooked struct {
 func newHooked(m *memstore.Store) *hooked {
 	return &hooked{
 		Store: m, enqueue: m.Enqueue, claim: m.Claim, extend: m.Extend, ack: m.Ack, sweep: m.RecoverStalled, await: m.AwaitWake,
-		get: m.Get, attempts: m.Attempts, list: m.List, counts: m.Counts, stranded: m.Stranded, explain: m.Explain,
+		get: m.Get, attempts: m.Attempts, list: m.List, counts: m.Counts, stranded: m.Stranded, explain: m.Explain, gauges: m.Gauges,
 		cancel: m.Cancel, retry: m.Retry, promote: m.Promote, remove: m.Remove, pause: m.Pause, resume: m.Resume, paused: m.Paused, close: m.Close,
 		begin: func() (core.TxView, func() error, func() error) {
 			tx := m.Begin()
@@ -184,6 +185,8 @@ func (h *hooked) Stranded(ctx context.Context, known []string) ([]core.Stranded,
 func (h *hooked) Explain(ctx context.Context, id string) (core.Explanation, error) {
 	return h.explain(ctx, id)
 }
+
+func (h *hooked) Gauges(ctx context.Context) ([]core.QueueGauge, error) { return h.gauges(ctx) }
 
 func (h *hooked) Cancel(ctx context.Context, id string) (core.State, error) { return h.cancel(ctx, id) }
 func (h *hooked) Retry(ctx context.Context, id string) error                { return h.retry(ctx, id) }

@@ -86,6 +86,7 @@ func topics() []topic {
 		{"ledger", ledgerCases()},
 		{"list", listCases()},
 		{"counts", countsCases()},
+		{"gauges", gaugeCases()},
 		{"wake", wakeCases()},
 		{"ended", endedCases()},
 		{"closed", closedCases()},

@@ -9,7 +9,7 @@
 //
 // # Capabilities
 //
-// core.Inspector, core.Admin and core.TxStore[*Transaction]. Lacking: dedupe (such an item is refused with an error
+// core.Inspector, core.Admin, core.Gauger and core.TxStore[*Transaction]. Lacking: dedupe (such an item is refused with an error
 // that wraps errors.ErrUnsupported), retention (finished jobs stay until Admin.Remove) and schedules.
 //
 // # Cost
