@@ -34,7 +34,7 @@ func TestMutants(t *testing.T) {
 		mutants []mutant
 	}{
 		{"enqueue", enqueueMutants()}, {"claim", claimMutants()}, {"ack", ackMutants()}, {"stall", leaseMutants()},
-		{"admin", adminMutants()}, {"list", inspectMutants()}, {"wake", wakeMutants()}, {"tx", txMutants()},
+		{"admin", adminMutants()}, {"list", inspectMutants()}, {"retain", retainMutants()}, {"wake", wakeMutants()}, {"tx", txMutants()},
 		{"ended", endedMutants()}, {"closed", closedMutants()}, {"concurrent", concurrentMutants()},
 	}
 	n := 0

@@ -86,13 +86,14 @@ func topics() []topic {
 		{"ledger", ledgerCases()},
 		{"list", listCases()},
 		{"counts", countsCases()},
+		{"retain", retainCases()},
 		{"wake", wakeCases()},
 		{"ended", endedCases()},
 		{"closed", closedCases()},
 		{"tx", txCases()},
 		{"committed", committedCases()},
 		{"lacking", lackingCases()},
-		{"concurrent", concurrentCases()},
+		{"concurrent", append(concurrentCases(), retainRaceCases()...)},
 		{"model", modelCases()},
 	}
 }

@@ -9,8 +9,8 @@
 //
 // # Capabilities
 //
-// core.Inspector, core.Admin and core.TxStore[*Transaction]. Lacking: dedupe (such an item is refused with an error
-// that wraps errors.ErrUnsupported), retention (finished jobs stay until Admin.Remove) and schedules.
+// core.Inspector, core.Admin, core.Retainer and core.TxStore[*Transaction]. Lacking: dedupe (such an item is refused with
+// an error that wraps errors.ErrUnsupported) and schedules.
 //
 // # Cost
 //
@@ -45,10 +45,11 @@ type Store struct {
 	closed bool
 	jobs   map[string]*job
 	queues map[string]*queue
-	leases heap[*job] // the active jobs by end of lease
-	serial int64      // the last insertion number
-	places int64      // the last place drawn
-	picks  uint64     // wants served so far, see lane.pick
+	leases heap[*job]         // the active jobs by end of lease
+	done   map[group]*history // the finished jobs
+	serial int64              // the last insertion number
+	places int64              // the last place drawn
+	picks  uint64             // wants served so far, see lane.pick
 
 	// Scratch, empty or meaningless between calls.
 	lanes    []*lane
@@ -64,6 +65,7 @@ var (
 	_ core.Store                 = (*Store)(nil)
 	_ core.Inspector             = (*Store)(nil)
 	_ core.Admin                 = (*Store)(nil)
+	_ core.Retainer              = (*Store)(nil)
 	_ core.TxStore[*Transaction] = (*Store)(nil)
 )
 
@@ -82,6 +84,7 @@ func New(opts Options) *Store {
 		limits:  opts.Limits,
 		jobs:    map[string]*job{},
 		queues:  map[string]*queue{},
+		done:    map[group]*history{},
 		waiters: map[*waiter]struct{}{},
 	}
 }
