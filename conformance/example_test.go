@@ -25,7 +25,7 @@ func ExampleRun() {
 				return m.WithTx(tx), tx.Commit, tx.Rollback
 			},
 			Lacks: []conformance.Capability{
-				conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule,
+				conformance.CapDedupe, conformance.CapRetain,
 			},
 		})
 	}

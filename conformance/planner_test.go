@@ -40,7 +40,7 @@ func TestPlanner(t *testing.T) {
 // keeps reports whether the planner keeps a promise: unless that is its fault.
 func (p *planner) keeps(fault string) bool { return p.fault != fault }
 
-func (p *planner) PutSchedule(ctx context.Context, s core.Schedule, first time.Time) error {
+func (p *planner) PutSchedule(ctx context.Context, s core.ScheduleSpec, first time.Time) error {
 	if err := s.Validate(core.Limits{}); err != nil && p.keeps("a Put of anything") {
 		return err
 	}
@@ -54,7 +54,7 @@ func (p *planner) PutSchedule(ctx context.Context, s core.Schedule, first time.T
 	} else {
 		p.mu.Lock()
 	}
-	r := &core.ScheduleRecord{Schedule: p.own(s, "Put keeps the caller's slices"), NextAt: core.Micros(first)}
+	r := &core.ScheduleRecord{ScheduleSpec: p.own(s, "Put keeps the caller's slices"), NextAt: core.Micros(first)}
 	if !p.keeps("first slots keep their nanoseconds") {
 		r.NextAt = first.UTC()
 	}
@@ -70,8 +70,8 @@ func (p *planner) PutSchedule(ctx context.Context, s core.Schedule, first time.T
 }
 
 func (p *planner) putAgain(r, old *core.ScheduleRecord) {
-	s := &r.Schedule
-	same := s.SameCadence(&old.Schedule)
+	s := &r.ScheduleSpec
+	same := s.SameCadence(&old.ScheduleSpec)
 	switch p.fault {
 	case "UTC is another zone than none":
 		same = same && s.Zone == old.Zone
@@ -369,7 +369,7 @@ func (p *planner) spoil(req *core.EnqueueRequest, r *core.ScheduleRecord, slot t
 // show is a record as the caller may have it.
 func (p *planner) show(r *core.ScheduleRecord) core.ScheduleRecord {
 	c := *r
-	c.Schedule = p.own(r.Schedule, "records are shared")
+	c.ScheduleSpec = p.own(r.ScheduleSpec, "records are shared")
 	switch p.fault {
 	case "groups are not kept":
 		c.Group = ""
@@ -382,7 +382,7 @@ func (p *planner) show(r *core.ScheduleRecord) core.ScheduleRecord {
 }
 
 // own gives a schedule slices and maps of its own.
-func (p *planner) own(s core.Schedule, fault string) core.Schedule {
+func (p *planner) own(s core.ScheduleSpec, fault string) core.ScheduleSpec {
 	if p.keeps(fault) {
 		s.Request.Payload, s.Request.Metadata = bytes.Clone(s.Request.Payload), maps.Clone(s.Request.Metadata)
 	}

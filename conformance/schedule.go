@@ -45,18 +45,18 @@ func scheduleCases() []testCase {
 }
 
 // scheduled is a schedule of a default job every minute.
-func scheduled(key string, mods ...func(*core.Schedule)) core.Schedule {
-	s := core.Schedule{Key: key, Every: time.Minute, Request: request("")}
+func scheduled(key string, mods ...func(*core.ScheduleSpec)) core.ScheduleSpec {
+	s := core.ScheduleSpec{Key: key, Every: time.Minute, Request: request("")}
 	for _, m := range mods {
 		m(&s)
 	}
 	return s
 }
 
-func inGroup(g string) func(*core.Schedule) { return func(s *core.Schedule) { s.Group = g } }
+func inGroup(g string) func(*core.ScheduleSpec) { return func(s *core.ScheduleSpec) { s.Group = g } }
 
-func making(mods ...mod) func(*core.Schedule) {
-	return func(s *core.Schedule) {
+func making(mods ...mod) func(*core.ScheduleSpec) {
+	return func(s *core.ScheduleSpec) {
 		for _, m := range mods {
 			m(&s.Request)
 		}
@@ -64,17 +64,17 @@ func making(mods ...mod) func(*core.Schedule) {
 }
 
 // fullSchedule sets every field.
-func fullSchedule(key string) core.Schedule {
+func fullSchedule(key string) core.ScheduleSpec {
 	r := fullRequest("")
 	r.Delay, r.Trace = 0, nil
-	return core.Schedule{
+	return core.ScheduleSpec{
 		Key: key, Group: "billing/é", Cron: "30 2 * * mon-fri", Zone: "Europe/Berlin", Misfire: core.MisfireAll, CatchUp: 17,
 		Overlap: core.OverlapSkip, Request: r,
 	}
 }
 
 // put stores a schedule.
-func (k *kit) put(s core.Schedule, first time.Time) {
+func (k *kit) put(s core.ScheduleSpec, first time.Time) {
 	k.Helper()
 	k.ok("PutSchedule of "+s.Key, k.sched.PutSchedule(k.ctx, s, first))
 }
@@ -140,19 +140,19 @@ func schedEveryField(k *kit) {
 	s := fullSchedule("report")
 	first := oddTime()
 	k.put(s, first)
-	want := core.ScheduleRecord{Schedule: s, NextAt: core.Micros(first)}
+	want := core.ScheduleRecord{ScheduleSpec: s, NextAt: core.Micros(first)}
 	k.wantSchedule(want)
-	s = scheduled("grid", func(s *core.Schedule) { s.Every = 90*time.Minute + time.Microsecond })
+	s = scheduled("grid", func(s *core.ScheduleSpec) { s.Every = 90*time.Minute + time.Microsecond })
 	k.put(s, k.clock.Now())
-	k.wantSchedule(core.ScheduleRecord{Schedule: s, NextAt: k.now()})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: s, NextAt: k.now()})
 	k.wantSchedule(want)
 	k.none("no slot was ticked")
 }
 
 func schedZeroFields(k *kit) {
-	s := core.Schedule{Key: "k", Cron: "* * * * *", Request: core.EnqueueRequest{Name: "n", Queue: "q", MaxAttempts: 1}}
+	s := core.ScheduleSpec{Key: "k", Cron: "* * * * *", Request: core.EnqueueRequest{Name: "n", Queue: "q", MaxAttempts: 1}}
 	k.put(s, oddTime())
-	k.wantSchedule(core.ScheduleRecord{Schedule: s, NextAt: core.Micros(oddTime())})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: s, NextAt: core.Micros(oddTime())})
 }
 
 func schedOrder(k *kit) {
@@ -202,31 +202,31 @@ func schedPutAgain(k *kit) {
 	k.put(scheduled("other"), first)
 	k.fires(core.Tick{Key: "k", Expect: first, Slots: []time.Time{first}, Passed: first, Next: next})
 	for _, zone := range []string{"UTC", ""} {
-		s := core.Schedule{Key: "k", Cron: old.Cron, Zone: zone, Request: request("", named("new"), onQueue("elsewhere"), prio(-3), payload([]byte{0, 255}))}
+		s := core.ScheduleSpec{Key: "k", Cron: old.Cron, Zone: zone, Request: request("", named("new"), onQueue("elsewhere"), prio(-3), payload([]byte{0, 255}))}
 		k.put(s, first.Add(7*time.Hour))
-		k.wantSchedule(core.ScheduleRecord{Schedule: s, NextAt: next, LastSlot: first, LastID: core.SlotID("k", first)})
+		k.wantSchedule(core.ScheduleRecord{ScheduleSpec: s, NextAt: next, LastSlot: first, LastID: core.SlotID("k", first)})
 	}
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("other"), NextAt: first})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("other"), NextAt: first})
 }
 
 func schedPutChanged(k *kit) {
 	first := k.now().Add(time.Minute)
-	cron := func(expr, zone string) func(*core.Schedule) {
-		return func(s *core.Schedule) { s.Cron, s.Zone, s.Every = expr, zone, 0 }
+	cron := func(expr, zone string) func(*core.ScheduleSpec) {
+		return func(s *core.ScheduleSpec) { s.Cron, s.Zone, s.Every = expr, zone, 0 }
 	}
 	s := scheduled("k")
 	k.put(s, first)
 	k.fires(core.Tick{Key: "k", Expect: first, Slots: []time.Time{first}, Passed: first, Next: first.Add(time.Minute)})
 	at := first
-	for _, change := range []func(*core.Schedule){
-		func(s *core.Schedule) { s.Every = time.Minute + time.Microsecond },
+	for _, change := range []func(*core.ScheduleSpec){
+		func(s *core.ScheduleSpec) { s.Every = time.Minute + time.Microsecond },
 		cron("0 2 * * *", ""), cron("0 2 * * *", "Europe/Berlin"), cron("0 3 * * *", "Europe/Berlin"), cron("0 3 * * *", "UTC"),
-		func(s *core.Schedule) { s.Cron, s.Zone, s.Every = "", "", time.Hour },
+		func(s *core.ScheduleSpec) { s.Cron, s.Zone, s.Every = "", "", time.Hour },
 	} {
 		change(&s)
 		at = at.Add(10*time.Minute + 999)
 		k.put(s, at)
-		k.wantSchedule(core.ScheduleRecord{Schedule: s, NextAt: core.Micros(at), LastSlot: first, LastID: core.SlotID("k", first)})
+		k.wantSchedule(core.ScheduleRecord{ScheduleSpec: s, NextAt: core.Micros(at), LastSlot: first, LastID: core.SlotID("k", first)})
 	}
 	k.put(s, first) // the same again, and back in time
 	eq(k, "NextAt", k.schedule("k").NextAt, core.Micros(at))
@@ -251,5 +251,5 @@ func schedRemove(k *kit) {
 	k.wantKeys(core.ScheduleQuery{}, "b")
 	k.takeID(core.SlotID("a", first))
 	k.put(scheduled("a"), first.Add(time.Hour))
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("a"), NextAt: first.Add(time.Hour)})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("a"), NextAt: first.Add(time.Hour)})
 }

@@ -100,7 +100,7 @@ func dueNextIn(k *kit) {
 	k.wantDue(10, time.Minute, "c")
 	k.fires(core.Tick{Key: "c", Expect: now, Slots: []time.Time{now}, Passed: now, Next: now.Add(30 * time.Second)})
 	k.wantDue(10, 30*time.Second)
-	k.put(scheduled("c", func(s *core.Schedule) { s.Every = time.Hour }), now.Add(2*time.Hour))
+	k.put(scheduled("c", func(s *core.ScheduleSpec) { s.Every = time.Hour }), now.Add(2*time.Hour))
 	k.wantDue(10, time.Minute)
 	k.advance(time.Minute)
 	k.fires(core.Tick{Key: "b", Expect: now.Add(time.Minute), Err: "why", RetryIn: 90 * time.Second})
@@ -125,15 +125,15 @@ func dueRecord(k *kit) {
 	k.advance(time.Second)
 	due := k.due(5).Due
 	eq(k, "due", len(due), 1)
-	k.sameSchedule("DueSchedules", due[0], core.ScheduleRecord{Schedule: s, NextAt: first, LastSlot: was,
+	k.sameSchedule("DueSchedules", due[0], core.ScheduleRecord{ScheduleSpec: s, NextAt: first, LastSlot: was,
 		LastID: core.SlotID("k", was), LastError: "why", RetryAt: k.now(), Failures: 1})
 	k.sameSchedule("Schedules", k.schedule("k"), due[0])
 }
 
 func dueError(k *kit) {
 	at := k.now()
-	want := core.ScheduleRecord{Schedule: scheduled("k"), NextAt: at}
-	k.put(want.Schedule, at)
+	want := core.ScheduleRecord{ScheduleSpec: scheduled("k"), NextAt: at}
+	k.put(want.ScheduleSpec, at)
 	for n := 1; n <= 3; n++ {
 		in := time.Duration(n) * time.Minute
 		want.LastError, want.RetryAt, want.Failures = fmt.Sprintf("é\n%d", n), k.now().Add(in), n
@@ -188,12 +188,12 @@ func dueErrorCleared(k *kit) {
 	k.wantDue(10, time.Hour)
 	changed := scheduled("k", making(prio(3)))
 	k.put(changed, at.Add(time.Minute))
-	k.wantSchedule(core.ScheduleRecord{Schedule: changed, NextAt: at})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: changed, NextAt: at})
 	k.wantDue(10, 0, "k")
 	k.fires(core.Tick{Key: "k", Expect: at, Err: "again"})
 	eq(k, "Failures", k.schedule("k").Failures, 1)
 	k.fires(core.Tick{Key: "k", Expect: at, Passed: at, Next: at.Add(time.Minute)})
-	k.wantSchedule(core.ScheduleRecord{Schedule: changed, NextAt: at.Add(time.Minute), LastSlot: at})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: changed, NextAt: at.Add(time.Minute), LastSlot: at})
 }
 
 func dueErrorStale(k *kit) {
@@ -202,5 +202,5 @@ func dueErrorStale(k *kit) {
 	k.fires(core.Tick{Key: "k", Expect: at, Passed: at, Next: at.Add(time.Minute)})
 	k.stale(core.Tick{Key: "k", Expect: at, Err: "why", RetryIn: time.Hour})
 	k.stale(core.Tick{Key: "nobody", Expect: at, Err: "why", RetryIn: time.Hour})
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("k"), NextAt: at.Add(time.Minute), LastSlot: at})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("k"), NextAt: at.Add(time.Minute), LastSlot: at})
 }

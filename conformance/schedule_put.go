@@ -15,24 +15,24 @@ func schedInvalidPut(k *kit) {
 	k.put(there, oddTime())
 	for _, c := range []struct {
 		field string
-		spoil func(*core.Schedule)
+		spoil func(*core.ScheduleSpec)
 	}{
-		{"Key", func(s *core.Schedule) { s.Key = "" }},
-		{"Key", func(s *core.Schedule) { s.Key = "a\x00" }},
-		{"Key", func(s *core.Schedule) { s.Key = "\xff" }},
-		{"Key", func(s *core.Schedule) { s.Key = long(core.MaxKeyBytes + 1) }},
+		{"Key", func(s *core.ScheduleSpec) { s.Key = "" }},
+		{"Key", func(s *core.ScheduleSpec) { s.Key = "a\x00" }},
+		{"Key", func(s *core.ScheduleSpec) { s.Key = "\xff" }},
+		{"Key", func(s *core.ScheduleSpec) { s.Key = long(core.MaxKeyBytes + 1) }},
 		{"Group", inGroup("a\n")},
 		{"Group", inGroup(long(core.MaxKeyBytes + 1))},
-		{"Cron", func(s *core.Schedule) { s.Every = 0 }},
-		{"Cron", func(s *core.Schedule) { s.Cron = "* * * * *" }},
-		{"Zone", func(s *core.Schedule) { s.Zone = "UTC" }},
-		{"Every", func(s *core.Schedule) { s.Every = core.MinEvery - time.Microsecond }},
-		{"Every", func(s *core.Schedule) { s.Every = -time.Hour }},
-		{"Every", func(s *core.Schedule) { s.Every = time.Hour + 1 }},
-		{"Misfire", func(s *core.Schedule) { s.Misfire = "never" }},
-		{"CatchUp", func(s *core.Schedule) { s.CatchUp = -1 }},
-		{"CatchUp", func(s *core.Schedule) { s.CatchUp = core.MaxCatchUp + 1 }},
-		{"Overlap", func(s *core.Schedule) { s.Overlap = "wait" }},
+		{"Cron", func(s *core.ScheduleSpec) { s.Every = 0 }},
+		{"Cron", func(s *core.ScheduleSpec) { s.Cron = "* * * * *" }},
+		{"Zone", func(s *core.ScheduleSpec) { s.Zone = "UTC" }},
+		{"Every", func(s *core.ScheduleSpec) { s.Every = core.MinEvery - time.Microsecond }},
+		{"Every", func(s *core.ScheduleSpec) { s.Every = -time.Hour }},
+		{"Every", func(s *core.ScheduleSpec) { s.Every = time.Hour + 1 }},
+		{"Misfire", func(s *core.ScheduleSpec) { s.Misfire = "never" }},
+		{"CatchUp", func(s *core.ScheduleSpec) { s.CatchUp = -1 }},
+		{"CatchUp", func(s *core.ScheduleSpec) { s.CatchUp = core.MaxCatchUp + 1 }},
+		{"Overlap", func(s *core.ScheduleSpec) { s.Overlap = "wait" }},
 		{"Request", making(func(r *core.EnqueueRequest) { r.ID = "mine" })},
 		{"Request", making(keyed("k"))},
 		{"Request", making(delay(1))},
@@ -61,14 +61,14 @@ func schedInvalidPut(k *kit) {
 		eq(k, "InvalidError.Field", e.Field, "first")
 	}
 	k.wantKeys(core.ScheduleQuery{}, "there")
-	k.wantSchedule(core.ScheduleRecord{Schedule: there, NextAt: core.Micros(oddTime())})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: there, NextAt: core.Micros(oddTime())})
 }
 
 // schedBounds is at every bound at once; the slot leaves its mark in the metadata.
 func schedBounds(k *kit) {
 	slot := len(core.SlotMetadata) + len("2006-01-02T15:04:05.000000Z")
 	at := time.Date(9998, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
-	s := core.Schedule{
+	s := core.ScheduleSpec{
 		Key: strings.Repeat("k", core.MaxKeyBytes), Group: strings.Repeat("g", core.MaxKeyBytes), Every: math.MaxInt64 / 1000 * 1000,
 		CatchUp: core.MaxCatchUp, Request: core.EnqueueRequest{
 			Name: strings.Repeat("n", core.MaxNameBytes), Queue: strings.Repeat("q", core.MaxNameBytes), Priority: core.MinPriority,
@@ -79,7 +79,7 @@ func schedBounds(k *kit) {
 		},
 	}
 	k.put(s, at)
-	k.wantSchedule(core.ScheduleRecord{Schedule: s, NextAt: core.Micros(at)})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: s, NextAt: core.Micros(at)})
 	eq(k, "NextIn is given", k.due(1).NextIn > time.Hour, true)
 	k.fires(core.Tick{Key: s.Key, Expect: at, Slots: []time.Time{at}, Passed: at, Next: at.Add(time.Hour)})
 	c := k.claim(core.Want{Queue: s.Request.Queue, Names: []string{s.Request.Name}, Limit: 1})
@@ -94,14 +94,14 @@ func schedBounds(k *kit) {
 
 // schedCopies changes everything that it gave and got, each time.
 func schedCopies(k *kit) {
-	fresh := func() core.Schedule {
+	fresh := func() core.ScheduleSpec {
 		return scheduled("k", making(payload([]byte("payload")), tagged("key", "value")))
 	}
 	spoil := func(r *core.EnqueueRequest) {
 		clear(r.Payload)
 		r.Metadata["key"], r.Metadata["more"] = "spoilt", "spoilt"
 	}
-	want := core.ScheduleRecord{Schedule: fresh(), NextAt: k.now()}
+	want := core.ScheduleRecord{ScheduleSpec: fresh(), NextAt: k.now()}
 	given := fresh()
 	k.put(given, want.NextAt)
 	spoil(&given.Request)
@@ -178,7 +178,7 @@ func schedEnded(k *kit) {
 		k.refuses(m, core.ErrUnavailable)
 	}
 	k.wantKeys(core.ScheduleQuery{}, "k")
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("k"), NextAt: at})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("k"), NextAt: at})
 	k.none("no tick was done")
 }
 

@@ -59,7 +59,7 @@ func tickCases() []testCase {
 		{rule: "Q26", name: "concurrent-handles", run: concurrentTickHandles, needs: append(needs, CapOpen), limit: limit, timeless: true,
 			demands: "of concurrent ticks of one slot through two handles exactly one is done; none fails"},
 		{rule: "Q26", name: "concurrent-puts", run: concurrentPuts, needs: needs, limit: limit, timeless: true,
-			demands: "a Put that races ticks loses none, and none of it is lost: each slot is one job, of one request or the other"},
+			demands: "a Put that races ticks takes none of them back, and nothing of it is lost"},
 	}
 }
 
@@ -98,17 +98,17 @@ func tickTick(k *kit) {
 	k.put(scheduled("other"), at)
 	for range 3 {
 		k.fires(step("k", at))
-		k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("k"), NextAt: at.Add(time.Minute), LastSlot: at, LastID: core.SlotID("k", at)})
+		k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("k"), NextAt: at.Add(time.Minute), LastSlot: at, LastID: core.SlotID("k", at)})
 		k.drain("the slot's job", core.SlotID("k", at))
 		k.stale(step("k", at))
 		k.none("the slot was ticked already")
 		at = at.Add(time.Minute)
 	}
 	k.fires(core.Tick{Key: "k", Expect: at, Passed: at, Next: at.Add(time.Hour)}) // without a job
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("k"), NextAt: at.Add(time.Hour), LastSlot: at,
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("k"), NextAt: at.Add(time.Hour), LastSlot: at,
 		LastID: core.SlotID("k", at.Add(-time.Minute))})
 	k.none("a tick without slots makes no job")
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("other"), NextAt: k.now()})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("other"), NextAt: k.now()})
 }
 
 func tickStale(k *kit) {
@@ -120,7 +120,7 @@ func tickStale(k *kit) {
 	for _, key := range []string{"", "nobody", "K", "k\x00", "\xff", strings.Repeat("k", core.MaxIDBytes)} {
 		k.stale(step(key, at))
 	}
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("k"), NextAt: at})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("k"), NextAt: at})
 	k.none("no tick was of what is there")
 	k.wantKeys(core.ScheduleQuery{}, "k")
 	k.total(0)
@@ -145,7 +145,7 @@ func tickMicros(k *kit) {
 	second := core.SlotID("k", cut.Add(time.Microsecond))
 	c := k.drain("jobs of two slots a microsecond apart", core.SlotID("k", cut), second)
 	eq(k, "slot of the second", c.Jobs[1].Metadata[core.SlotMetadata], "2031-07-09T18:22:33.987655Z")
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("k"), NextAt: core.Micros(next),
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("k"), NextAt: core.Micros(next),
 		LastSlot: cut.Add(time.Microsecond), LastID: second})
 }
 
@@ -206,7 +206,7 @@ func tickSlots(k *kit) {
 	k.put(scheduled("k"), at)
 	k.add("before")
 	k.fires(core.Tick{Key: "k", Expect: at, Slots: []time.Time{slot(1), slot(2), slot(4)}, Passed: slot(5), Next: slot(6)})
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("k"), NextAt: slot(6), LastSlot: slot(5), LastID: core.SlotID("k", slot(4))})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("k"), NextAt: slot(6), LastSlot: slot(5), LastID: core.SlotID("k", slot(4))})
 	k.drain("jobs", "before", core.SlotID("k", slot(1)), core.SlotID("k", slot(2)), core.SlotID("k", slot(4)))
 }
 
@@ -217,7 +217,7 @@ func tickCatchUp(k *kit) {
 		slots[i] = at.Add(time.Duration(i) * time.Second)
 		ids[i] = core.SlotID("k", slots[i])
 	}
-	k.put(scheduled("k", func(s *core.Schedule) { s.Every = time.Second }), at)
+	k.put(scheduled("k", func(s *core.ScheduleSpec) { s.Every = time.Second }), at)
 	last := slots[len(slots)-1]
 	k.fires(core.Tick{Key: "k", Expect: at, Slots: slots, Passed: last, Next: last.Add(time.Second)})
 	eqs(k, "jobs", k.claim(want(2*core.MaxCatchUp)).ids(), ids)
@@ -230,10 +230,10 @@ func tickThere(k *kit) {
 	id := core.SlotID("k", at)
 	k.put(scheduled("k"), at)
 	k.fires(step("k", at))
-	hourly := scheduled("k", func(s *core.Schedule) { s.Every = time.Hour })
+	hourly := scheduled("k", func(s *core.ScheduleSpec) { s.Every = time.Hour })
 	k.put(hourly, at)
 	k.fires(step("k", at))
-	k.wantSchedule(core.ScheduleRecord{Schedule: hourly, NextAt: at.Add(time.Minute), LastSlot: at, LastID: id})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: hourly, NextAt: at.Add(time.Minute), LastSlot: at, LastID: id})
 	h := k.takeID(id)
 	k.none("the slot has its job")
 	k.end(h, core.OutcomeComplete, core.StateCompleted)
@@ -317,7 +317,7 @@ func tickInvalid(k *kit) {
 		eq(k, "InvalidError.Field", e.Field, c.field)
 		eq(k, "answer beside an error", done, false)
 	}
-	k.wantSchedule(core.ScheduleRecord{Schedule: scheduled("k"), NextAt: at})
+	k.wantSchedule(core.ScheduleRecord{ScheduleSpec: scheduled("k"), NextAt: at})
 	k.none("no tick was done")
 	long := strings.Repeat("x", core.MaxFailureBytes)
 	k.fires(core.Tick{Key: "k", Expect: at, Err: long})

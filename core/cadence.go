@@ -13,7 +13,7 @@ type Cadence interface {
 
 // Cadence reads Cron and Zone, or Every, whose slots are a multiple of it away from anchor: ScheduleRecord.NextAt, or
 // the moment that counts as the one before the first. InvalidError says what is wrong with them.
-func (s *Schedule) Cadence(anchor time.Time) (Cadence, error) {
+func (s *ScheduleSpec) Cadence(anchor time.Time) (Cadence, error) {
 	switch {
 	case (s.Cron == "") == (s.Every == 0):
 		return nil, &InvalidError{"Cron", "exactly one of Cron and Every must be set"}

@@ -16,7 +16,7 @@ type Scheduler interface {
 	// NextAt; else NextAt becomes first. The error of the last tick is forgotten, and it is due again at once if it was
 	// put off. Everybody who waits is woken with Control set, so that sweeps learn of the new time. An InvalidError names
 	// what is wrong with s or first, and nothing is stored then.
-	PutSchedule(ctx context.Context, s Schedule, first time.Time) error
+	PutSchedule(ctx context.Context, s ScheduleSpec, first time.Time) error
 	// RemoveSchedule reports whether there was one. Jobs that it made stay.
 	RemoveSchedule(ctx context.Context, key string) (bool, error)
 	// Schedules lists schedules by key, byte by byte.
@@ -30,7 +30,7 @@ type Scheduler interface {
 	//
 	// Slots are taken in order, as if each had a tick of its own. One whose job exists already, of whatever name, makes
 	// none. With OverlapSkip, no job is made while that of LastID is pending; then only LastSlot and NextAt move. The
-	// queue is woken for jobs that were made. A slot that is refused (Schedule.ValidateRequest) refuses the tick, with
+	// queue is woken for jobs that were made. A slot that is refused (ScheduleSpec.ValidateRequest) refuses the tick, with
 	// its error, and nothing happens.
 	//
 	// With t.Err nothing but the error, RetryAt and Failures is stored, and nothing at all, answered false, if the
@@ -41,8 +41,8 @@ type Scheduler interface {
 	TickSchedule(ctx context.Context, t Tick) (bool, error)
 }
 
-// Schedule is a cadence and what each of its slots enqueues. Job.ScheduleSpec makes one.
-type Schedule struct {
+// ScheduleSpec is a cadence and what each of its slots enqueues, as stores see it. Job.Declare makes one of a Schedule.
+type ScheduleSpec struct {
 	Key   string // unique in the store; 1 to 255 bytes
 	Group string // who owns it (ApplySchedules); "": nobody
 
@@ -65,7 +65,7 @@ type Misfire string
 const (
 	MisfireOne  Misfire = "one"  // one late run, of the newest
 	MisfireSkip Misfire = "skip" // none: only a slot less than MisfireAfter late runs
-	MisfireAll  Misfire = "all"  // each runs, up to Schedule.CatchUp, the newest
+	MisfireAll  Misfire = "all"  // each runs, up to ScheduleSpec.CatchUp, the newest
 )
 
 // Overlap says what happens at a slot while the job of the one before is still pending.
@@ -90,7 +90,7 @@ const SlotMetadata = "stint.slot"
 
 // ScheduleRecord is a schedule as a store knows it. Times are UTC, cut to whole microseconds.
 type ScheduleRecord struct {
-	Schedule
+	ScheduleSpec
 	NextAt   time.Time // the slot that comes next
 	LastSlot time.Time // the newest slot that was passed, run or skipped; zero: none yet
 	LastID   string    // the newest slot's job that was made, or was there already; "": none yet
@@ -132,7 +132,7 @@ func SlotID(key string, slot time.Time) string {
 }
 
 // SlotRequest is what a store inserts for a slot. Its id is one that Validate refuses from users.
-func (s *Schedule) SlotRequest(slot time.Time) EnqueueRequest {
+func (s *ScheduleSpec) SlotRequest(slot time.Time) EnqueueRequest {
 	r := s.Request
 	r.ID = SlotID(s.Key, slot)
 	m := make(map[string]string, len(r.Metadata)+1)
@@ -153,7 +153,7 @@ func Slot(ctx context.Context) (time.Time, bool) {
 }
 
 // Validate checks a schedule (Q26); its cadence must have a slot to come.
-func (s *Schedule) Validate(l Limits) error {
+func (s *ScheduleSpec) Validate(l Limits) error {
 	if s.Key == "" {
 		return &InvalidError{"Key", "must not be empty"}
 	}

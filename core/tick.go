@@ -59,8 +59,8 @@ func ValidateSlot(field string, t time.Time) error {
 
 // SameCadence reports whether two schedules have their slots at the same times: Cron, Zone and Every are equal, an
 // empty Zone being UTC.
-func (s *Schedule) SameCadence(o *Schedule) bool {
-	zone := func(s *Schedule) string {
+func (s *ScheduleSpec) SameCadence(o *ScheduleSpec) bool {
+	zone := func(s *ScheduleSpec) string {
 		if s.Zone == "" {
 			return "UTC"
 		}
@@ -70,7 +70,7 @@ func (s *Schedule) SameCadence(o *Schedule) bool {
 }
 
 // ValidateRequest checks what a slot enqueues, as stores do again at each tick: their Limits may have shrunk.
-func (s *Schedule) ValidateRequest(l Limits) error {
+func (s *ScheduleSpec) ValidateRequest(l Limits) error {
 	r := &s.Request
 	if r.ID != "" || r.Key != "" || r.Delay != 0 || !r.RunAt.IsZero() || r.Dedupe != nil || r.Trace != nil {
 		return &InvalidError{"Request", "must not have an ID, Key, Delay, RunAt, Dedupe or Trace: the slot decides"}

@@ -12,7 +12,7 @@ import (
 )
 
 // PutSchedule implements core.Scheduler (Q26).
-func (s *Store) PutSchedule(ctx context.Context, sched core.Schedule, first time.Time) error {
+func (s *Store) PutSchedule(ctx context.Context, sched core.ScheduleSpec, first time.Time) error {
 	if err := sched.Validate(s.limits); err != nil {
 		return err
 	}
@@ -23,10 +23,10 @@ func (s *Store) PutSchedule(ctx context.Context, sched core.Schedule, first time
 		return err
 	}
 	defer s.mu.Unlock()
-	r := &core.ScheduleRecord{Schedule: copySchedule(sched), NextAt: core.Micros(first)}
+	r := &core.ScheduleRecord{ScheduleSpec: copySchedule(sched), NextAt: core.Micros(first)}
 	if old := s.schedules[sched.Key]; old != nil {
 		r.LastSlot, r.LastID = old.LastSlot, old.LastID
-		if sched.SameCadence(&old.Schedule) {
+		if sched.SameCadence(&old.ScheduleSpec) {
 			r.NextAt = old.NextAt
 		}
 	}
@@ -144,12 +144,12 @@ func (s *Store) slot(r *core.ScheduleRecord, slot, now time.Time) {
 
 func copyScheduleRecord(r *core.ScheduleRecord) core.ScheduleRecord {
 	c := *r
-	c.Schedule = copySchedule(r.Schedule)
+	c.ScheduleSpec = copySchedule(r.ScheduleSpec)
 	return c
 }
 
 // copySchedule gives a schedule slices and maps of its own (Q13); it has no other pointers.
-func copySchedule(s core.Schedule) core.Schedule {
+func copySchedule(s core.ScheduleSpec) core.ScheduleSpec {
 	s.Request.Payload = bytes.Clone(s.Request.Payload)
 	s.Request.Metadata = maps.Clone(s.Request.Metadata)
 	return s
