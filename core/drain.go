@@ -29,7 +29,7 @@ func (w *Worker) Drain(ctx context.Context, opts DrainOptions) (int, error) {
 	service, stopService := context.WithCancel(base)
 	defer stopService()
 	var services sync.WaitGroup
-	w.settle, w.hooks = newSettler(w), newHooks(w, base)
+	w.settle, w.failures, w.audience = newSettler(w), newOnFailure(w, base), newAudience(w, base)
 	w.settle.start(service, flushers)
 	defer context.AfterFunc(ctx, w.settle.unbound)()
 	services.Go(func() { w.beat.loop(service) })
@@ -79,6 +79,7 @@ func (w *Worker) drainOne(r *run) {
 		w.finish(r, Ack{Lease: r.lease, Outcome: OutcomeRelease}, nil)
 		return
 	}
+	w.begin(r)
 	r.process(w.finish)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -199,6 +200,9 @@ type WorkerOptions struct {
 	// ends it waits for them at most as long as for handlers; then their context ends. A panic is logged, and so
 	// are failures that 10,000 others wait before.
 	OnFailure OnFailureFunc
+
+	// Hooks are told what the worker does, each value on its own. None: nothing is measured, and it costs nothing.
+	Hooks []Hooks
 }
 
 // withDefaults fills in defaults and refuses what is out of range with an InvalidError.
@@ -244,7 +248,7 @@ func (o WorkerOptions) withDefaults() (WorkerOptions, error) {
 			return o, &InvalidError{"Queues", fmt.Sprintf("Concurrency of %q must not be negative", name)}
 		}
 	}
-	o.Queues = maps.Clone(o.Queues)
+	o.Queues, o.Hooks = maps.Clone(o.Queues), slices.Clone(o.Hooks)
 	if o.Concurrency == 0 {
 		o.Concurrency = DefaultConcurrency
 	}
