@@ -69,7 +69,7 @@ func hookedHarness(breaks func(*hooked)) Harness {
 		Begin: func(_ testing.TB, s core.Store) (core.TxView, func() error, func() error) {
 			return s.(*hooked).begin()
 		},
-		Lacks: []Capability{CapDedupe, CapSchedule},
+		Lacks: []Capability{CapDedupe},
 	}
 }
 

@@ -36,6 +36,7 @@ func TestMutants(t *testing.T) {
 		{"enqueue", enqueueMutants()}, {"claim", claimMutants()}, {"ack", ackMutants()}, {"stall", leaseMutants()},
 		{"admin", adminMutants()}, {"list", inspectMutants()}, {"retain", retainMutants()}, {"wake", wakeMutants()}, {"tx", txMutants()},
 		{"ended", endedMutants()}, {"closed", closedMutants()}, {"concurrent", concurrentMutants()},
+		{"schedule", scheduleMutants()},
 	}
 	n := 0
 	for _, g := range groups {

@@ -83,6 +83,7 @@ func topics() []topic {
 		{"admin", adminCases()},
 		{"cancel", cancelCases()},
 		{"pause", pauseCases()},
+		{"schedule", scheduleCases()},
 		{"ledger", ledgerCases()},
 		{"list", listCases()},
 		{"counts", countsCases()},
