@@ -9,8 +9,8 @@
 //
 // # Capabilities
 //
-// core.Inspector, core.Admin and core.TxStore[*Transaction]. Lacking: dedupe (such an item is refused with an error
-// that wraps errors.ErrUnsupported), retention (finished jobs stay until Admin.Remove) and schedules.
+// core.Inspector, core.Admin, core.TxStore[*Transaction] and dedupe keys. Lacking: retention (finished jobs stay until
+// Admin.Remove) and schedules.
 //
 // # Cost
 //
@@ -46,9 +46,11 @@ type Store struct {
 	jobs   map[string]*job
 	queues map[string]*queue
 	leases heap[*job] // the active jobs by end of lease
-	serial int64      // the last insertion number
-	places int64      // the last place drawn
-	picks  uint64     // wants served so far, see lane.pick
+	keys   map[keyName]hold
+	serial int64  // the last insertion number
+	places int64  // the last place drawn
+	turns  int64  // the last turn of a key
+	picks  uint64 // wants served so far, see lane.pick
 
 	// Scratch, empty or meaningless between calls.
 	lanes    []*lane
@@ -82,6 +84,7 @@ func New(opts Options) *Store {
 		limits:  opts.Limits,
 		jobs:    map[string]*job{},
 		queues:  map[string]*queue{},
+		keys:    map[keyName]hold{},
 		waiters: map[*waiter]struct{}{},
 	}
 }
