@@ -163,6 +163,44 @@ func dedupeRetryWindow(k *kit) {
 	}
 }
 
+func dedupePruned(k *kit) {
+	const ttl = time.Hour
+	none := core.KeepRule{None: true}
+	prune := func(n int) {
+		k.Helper()
+		got, err := k.retainer().Prune(k.ctx, core.PruneRequest{Default: core.Keep{Completed: none, Failed: none, Cancelled: none}})
+		k.ok("Prune", err)
+		eq(k, "pruned", got, n)
+	}
+	k.add("completed", inWindow("c", ttl))
+	own := k.add("", inWindow("f", ttl))
+	k.finish("completed", core.OutcomeComplete)
+	k.finish(own, core.OutcomeFail)
+	k.add("cancelled", inWindow("x", ttl))
+	k.cancel("cancelled", core.StateCancelled)
+	k.add("pending", onKey("p"))
+	k.finish("pending", core.OutcomeComplete)
+	k.add("waits", inWindow("w", ttl))
+	prune(4)
+	k.gone("completed")
+	k.dropped("its window is open", "completed", onKey("c"))
+	k.dropped("its window is open", own, deduped(core.Dedupe{Key: "f", Extend: true, TTL: 2 * ttl}))
+	k.cancelledByKey("a pruned job", "c", false)
+	k.add("x", onKey("x"))
+	k.add("p", onKey("p"))
+	k.advance(ttl)
+	prune(0)
+	k.add("c", onKey("c"))
+	k.dropped("its window was extended", own, onKey("f"))
+	k.cancelledByKey("a pending job whose window ended", "w", true)
+	k.advance(ttl)
+	prune(1)
+	k.add("f", onKey("f"))
+	k.add("w", onKey("w"))
+	prune(0)
+	k.dropped("f has the key", "f", onKey("f"))
+}
+
 func dedupeRemove(k *kit) {
 	remove := func(id string) {
 		k.Helper()

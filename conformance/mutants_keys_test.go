@@ -47,6 +47,21 @@ func keyVerbMutants() []mutant {
 			}
 			return nil
 		}),
+		broken("pruned jobs free their window", func(h *hooked) {
+			h.prune = func(ctx context.Context, _ core.PruneRequest) (int, error) {
+				p, err := h.Store.List(ctx, core.Query{Limit: core.MaxListLimit})
+				n := 0
+				for _, j := range p.Jobs {
+					if !j.State.Terminal() {
+						continue
+					}
+					if removed, _ := h.Store.Remove(ctx, j.ID); removed {
+						n++
+					}
+				}
+				return n, err
+			}
+		}),
 		spoilt("removed jobs keep their window", func(m *modelStore) core.Store { return &removing{m, true} }),
 		spoilt("Remove frees the key of whoever has it", func(m *modelStore) core.Store { return &removing{m, false} }),
 		byKeyMutant("CancelByKey of what ended is true", func(_ *modelStore, e *modelEntry, done bool) bool { return e != nil }),
