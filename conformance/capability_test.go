@@ -117,7 +117,7 @@ func TestRuleOfEachCase(t *testing.T) {
 			rules[c.rule], names[name] = true, true
 		}
 	}
-	for _, rule := range []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "Q9", "Q10", "Q11", "Q13", "Q14", "Q15", "Q27", "Guarantees"} {
+	for _, rule := range []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "Q9", "Q10", "Q11", "Q13", "Q14", "Q15", "Q26", "Q27", "Q28", "Guarantees"} {
 		if !rules[rule] {
 			t.Errorf("no case cites %s", rule)
 		}

@@ -52,7 +52,7 @@ const (
 	CapWake      Capability = "wake"     // AwaitWake returns because of an Enqueue, not because of a timer (Q15)
 	CapDedupe    Capability = "dedupe"   // Enqueue takes EnqueueRequest.Dedupe
 	CapRetain    Capability = "retain"   // core.As[core.Retainer], and it answers
-	CapSchedule  Capability = "schedule" // has no interface yet: every store lacks it
+	CapSchedule  Capability = "schedule" // core.As[core.Scheduler], and it answers
 	CapMigrate   Capability = "migrate"  // core.As[core.Migrator]; optional, a store may have no schema
 	CapClose     Capability = "close"    // core.As[io.Closer]; optional, a store may have nothing to close
 )

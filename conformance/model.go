@@ -49,6 +49,9 @@ func modelRun(k *kit) {
 			actions["cancel"], actions["retry"], actions["promote"] = r.cancel, r.retry, r.promote
 			actions["remove"], actions["pause"] = r.remove, r.pause
 		}
+		if k.suite.has[CapRetain] {
+			actions["prune"] = r.prune
+		}
 		t.Repeat(actions)
 	})
 }
@@ -139,6 +142,7 @@ func (r *modelRunner) enqueue(t *rapid.T) {
 			Payload: rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(t, "payload"), MaxAttempts: rapid.IntRange(0, 2).Draw(t, "attempts"),
 			Priority: rapid.IntRange(-1, 1).Draw(t, "priority"), MaxStalls: rapid.IntRange(-1, 2).Draw(t, "stalls"),
 			Delay: rapid.SampledFrom([]time.Duration{0, 0, 0, time.Second, time.Minute}).Draw(t, "delay"),
+			Keep:  rapid.SampledFrom(modelKeeps).Draw(t, "keep"),
 		}
 	}
 	got, err := r.real.Enqueue(r.k.ctx, reqs)

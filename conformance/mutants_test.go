@@ -34,8 +34,9 @@ func TestMutants(t *testing.T) {
 		mutants []mutant
 	}{
 		{"enqueue", enqueueMutants()}, {"claim", claimMutants()}, {"ack", ackMutants()}, {"stall", leaseMutants()},
-		{"admin", adminMutants()}, {"list", inspectMutants()}, {"wake", wakeMutants()}, {"tx", txMutants()},
+		{"admin", adminMutants()}, {"list", inspectMutants()}, {"retain", retainMutants()}, {"wake", wakeMutants()}, {"tx", txMutants()},
 		{"ended", endedMutants()}, {"closed", closedMutants()}, {"concurrent", concurrentMutants()},
+		{"schedule", scheduleMutants()},
 	}
 	n := 0
 	for _, g := range groups {

@@ -39,9 +39,9 @@ func (s *Store) Retry(ctx context.Context, id string) error {
 	}
 	r.Attempts, r.Stalls = 0, 0
 	r.Result, r.Failure = nil, nil
-	r.FinishedAt = time.Time{}
 	r.CancelRequested = false
 	s.pend(j, now, now)
+	r.FinishedAt = time.Time{} // by which it was found until now
 	s.ring(j.lane.queue)
 	return nil
 }
@@ -95,8 +95,7 @@ func (s *Store) Remove(ctx context.Context, id string) (bool, error) {
 	if j == nil || j.rec.State == core.StateActive {
 		return false, nil
 	}
-	s.lift(j)
-	delete(s.jobs, id)
+	s.forget(j)
 	return true, nil
 }
 

@@ -28,6 +28,7 @@ func TestRandomCalls(t *testing.T) {
 			"sweep":   x.sweep,
 			"admin":   x.admin,
 			"pause":   x.pause,
+			"prune":   x.prune,
 			"time":    func(t *rapid.T) { c.advance(time.Duration(rapid.IntRange(0, 20).Draw(t, "s")) * time.Second) },
 			"":        x.check,
 		})
@@ -44,6 +45,10 @@ var (
 	someIDs    = rapid.SampledFrom([]string{"", "", "a", "b", "c", "d", "e", "f"})
 	someNames  = rapid.SampledFrom([]string{"x", "y"})
 	someQueues = rapid.SampledFrom([]string{"q", "r"})
+	someKeeps  = rapid.SampledFrom([]core.Keep{
+		{}, {Completed: core.KeepRule{None: true}, Failed: core.KeepRule{Count: 1}},
+		{Completed: core.KeepRule{Age: 3 * time.Second, Count: 2}, Cancelled: core.KeepRule{None: true}},
+	})
 	someDelays = rapid.Map(rapid.IntRange(0, 12), func(s int) time.Duration { return time.Duration(max(s-4, 0)) * time.Second })
 )
 
@@ -51,8 +56,26 @@ func (x *random) request(t *rapid.T) core.EnqueueRequest {
 	return core.EnqueueRequest{
 		ID: someIDs.Draw(t, "id"), Name: someNames.Draw(t, "name"), Queue: someQueues.Draw(t, "queue"),
 		MaxAttempts: 1, MaxStalls: rapid.IntRange(-1, 2).Draw(t, "stalls"),
-		Priority: rapid.IntRange(-1, 1).Draw(t, "priority"), Delay: someDelays.Draw(t, "delay"),
+		Priority: rapid.IntRange(-1, 1).Draw(t, "priority"), Delay: someDelays.Draw(t, "delay"), Keep: someKeeps.Draw(t, "keep"),
 	}
+}
+
+// prune checks that what Prune says it deleted is what is missing.
+func (x *random) prune(t *rapid.T) {
+	before, limit := x.total(t), rapid.IntRange(1, 4).Draw(t, "limit")
+	n, err := x.store.Prune(t.Context(), core.PruneRequest{Limit: limit})
+	require.NoError(t, err)
+	require.LessOrEqual(t, n, limit)
+	require.Equal(t, before-int64(n), x.total(t))
+}
+
+func (x *random) total(t *rapid.T) (n int64) {
+	counts, err := x.store.Counts(t.Context(), "")
+	require.NoError(t, err)
+	for _, c := range counts {
+		n += c
+	}
+	return n
 }
 
 func (x *random) enqueue(t *rapid.T) {

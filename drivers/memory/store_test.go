@@ -88,8 +88,6 @@ func TestUnsupported(t *testing.T) {
 	}
 	_, err := s.CancelByKey(t.Context(), "work", "k")
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	_, ok := core.As[core.Retainer](s)
-	require.False(t, ok)
 }
 
 // Nothing that went in or came out is shared with the store (Q13).
