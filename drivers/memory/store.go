@@ -87,14 +87,6 @@ func New(opts Options) *Store {
 		clock = machineClock{}
 	}
 	return &Store{
-<<<<<<< HEAD
-		clock:   clock,
-		limits:  opts.Limits,
-		jobs:    map[string]*job{},
-		queues:  map[string]*queue{},
-		waiters: map[*waiter]struct{}{},
-		events:  newEvents(),
-=======
 		clock:     clock,
 		limits:    opts.Limits,
 		jobs:      map[string]*job{},
@@ -103,7 +95,7 @@ func New(opts Options) *Store {
 		keys:      map[keyName]hold{},
 		schedules: map[string]*core.ScheduleRecord{},
 		waiters:   map[*waiter]struct{}{},
->>>>>>> main
+		events:    newEvents(),
 	}
 }
 
