@@ -38,11 +38,16 @@ func (p *poison) Error() string { return fmt.Sprintf("event %d: %v", p.row.Seq, 
 func (p *poison) Unwrap() error { return p.err }
 
 // step is one batch of one projection, in one transaction (J7). An event that fails rolls all of it back. Then those
-// before it are applied, and then it alone: what a database says only at the commit has an event as well.
+// before it are applied, and then it alone. What fails without naming an event, as a constraint does that is checked by
+// the commit, is found by going on one by one.
 func (j *Journal[Tx]) step(ctx context.Context, p *Projection[Tx]) (scanned int, err error) {
-	var last Row // the only one of the batch, if it has one
+	limit := p.opts.Batch
+	if p.alone.Load() > 0 {
+		limit = 1
+	}
+	var batch []Row
 	err = j.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
-		scanned, last = 0, Row{}
+		scanned, batch = 0, nil
 		c, ok, err := j.store.LockCursor(ctx, tx, p.cursor(), false)
 		switch {
 		case err != nil || !ok:
@@ -52,15 +57,12 @@ func (j *Journal[Tx]) step(ctx context.Context, p *Projection[Tx]) (scanned int,
 		case c.RetryAt.After(c.Now):
 			return nil
 		}
-		rows, err := j.store.ReadSettled(ctx, tx, c.Seq, p.opts.Batch)
+		rows, err := j.store.ReadSettled(ctx, tx, c.Seq, limit)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		rows = upTo(rows, c.FailedSeq)
-		if len(rows) == 1 {
-			last = rows[0]
-		}
-		scanned, err = j.apply(ctx, tx, p, &c, rows)
+		batch = upTo(rows, c.FailedSeq)
+		scanned, err = j.apply(ctx, tx, p, &c, batch)
 		if err != nil {
 			return err
 		}
@@ -69,15 +71,16 @@ func (j *Journal[Tx]) step(ctx context.Context, p *Projection[Tx]) (scanned int,
 	var bad *poison
 	switch {
 	case err == nil:
+		p.alone.Store(max(p.alone.Load()-int64(scanned), 0))
 		return scanned, nil
-	case errors.As(err, &bad):
-	case last.Seq != 0 && !passing(ctx, err):
-		bad = &poison{last, err}
-	default:
+	case passing(ctx, err):
 		return 0, err
-	}
-	if passing(ctx, bad.err) {
-		return 0, bad
+	case errors.As(err, &bad):
+	case len(batch) == 1:
+		bad = &poison{batch[0], err}
+	default:
+		p.alone.Store(int64(len(batch)))
+		return 0, err
 	}
 	return 0, j.failed(ctx, p, bad)
 }

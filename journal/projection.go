@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -42,6 +43,7 @@ type Projection[Tx any] struct {
 	name     string
 	opts     ProjectionOptions
 	handlers []handler[Tx]
+	alone    atomic.Int64 // so many events are tried one by one
 }
 
 type handler[Tx any] struct {
