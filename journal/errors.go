@@ -40,7 +40,7 @@ func (e *ConflictError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrConflict) hold.
-func (e *ConflictError) Is(target error) bool { return target == ErrConflict } //nolint:errorlint // identity is the question
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
 // UnknownTypeError is an ErrUnknownType.
 type UnknownTypeError struct {
@@ -55,7 +55,7 @@ func (e *UnknownTypeError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrUnknownType) hold.
-func (e *UnknownTypeError) Is(target error) bool { return target == ErrUnknownType } //nolint:errorlint // identity is the question
+func (e *UnknownTypeError) Is(target error) bool { return target == ErrUnknownType }
 
 // DecodeError: the payload of a stored event is not what its type says (J4).
 type DecodeError struct {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgstore"
+	"github.com/stintmq/stint/internal/sqlexec"
+	"github.com/stintmq/stint/journal"
 )
 
 // DefaultSchema is where the tables are unless Options.Schema says otherwise.
@@ -47,11 +49,14 @@ type Options struct {
 }
 
 // Store keeps jobs in one schema of one Postgres database. It implements core.Store, core.Inspector, core.Admin,
-// core.Migrator and core.TxStore[pgx.Tx], and is safe for concurrent use, also by several processes. A call without
+// core.Gauger, core.Migrator and core.TxStore[pgx.Tx], and is safe for concurrent use, also by several processes. A call without
 // a deadline is given a minute. Enqueue tells other processes before it returns, unless they were told less than 5 ms
 // ago: then they are when these are over. Close leaves the application's pool open; after it every method returns an
 // error that wraps core.ErrUnavailable.
-type Store struct{ *store }
+type Store struct {
+	*store
+	pool *pgxpool.Pool
+}
 
 // store has the methods; an alias, so that the field is not exported.
 type store = pgstore.Store
@@ -92,7 +97,7 @@ func newOn(b pgstore.Backend, pool *pgxpool.Pool, opts Options) (*Store, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s}, nil
+	return &Store{s, pool}, nil
 }
 
 // WithTx implements core.TxStore: what the view does happens when the caller commits tx, or not at all (Q14). tx must
@@ -106,6 +111,19 @@ func (s *Store) WithTx(tx pgx.Tx) core.TxView {
 		return pgstore.View(s.store, nil)
 	}
 	return pgstore.View(s.store, executor{tx})
+}
+
+// Journal keeps a journal in this store's schema, for journal.New.
+func (s *Store) Journal() journal.Store[pgx.Tx] {
+	in := func(tx pgx.Tx) sqlexec.Executor {
+		if tx == nil {
+			return nil
+		}
+		return executor{tx}
+	}
+	return pgstore.NewLog(s.store, s, in, func(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return do(ctx, tx) })
+	})
 }
 
 // Migrations are the numbered .sql files that Migrate runs.

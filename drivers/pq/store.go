@@ -21,6 +21,7 @@ import (
 	"github.com/stintmq/stint/internal/pgstore"
 	"github.com/stintmq/stint/internal/pgstore/pgstd"
 	"github.com/stintmq/stint/internal/pqlisten"
+	"github.com/stintmq/stint/journal"
 )
 
 // DefaultSchema is where the tables are unless Options.Schema says otherwise.
@@ -47,12 +48,15 @@ type Options struct {
 }
 
 // Store keeps jobs in one schema of one Postgres database. It implements core.Store, core.Inspector, core.Admin,
-// core.Migrator and core.TxStore[*sql.Tx], and is safe for concurrent use, also by several processes. A call without
+// core.Gauger, core.Migrator and core.TxStore[*sql.Tx], and is safe for concurrent use, also by several processes. A call without
 // a deadline is given a minute; one whose server says nothing ends two seconds after its deadline at the latest.
 // Enqueue tells other processes before it returns, unless they were told less than 5 ms ago: then they are when
 // these are over. Close leaves the application's *sql.DB open; after it every method returns an error that wraps
 // core.ErrUnavailable.
-type Store struct{ *store }
+type Store struct {
+	*store
+	db *sql.DB
+}
 
 // store has the methods; an alias, so that the field is not exported.
 type store = pgstd.Store
@@ -96,7 +100,7 @@ func newOn(b pgstore.Backend, db *sql.DB, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s}, nil
+	return &Store{s, db}, nil
 }
 
 // WithTx implements core.TxStore: what the view does happens when the caller commits tx, or not at all (Q14). tx must
@@ -106,6 +110,13 @@ func newOn(b pgstore.Backend, db *sql.DB, opts Options) (*Store, error) {
 // the database refuses what was changed meanwhile: core.ErrRetryTx. After an error other than an answer about one
 // job, the transaction can only be rolled back. How long a statement may take is for the context to say.
 func (s *Store) WithTx(tx *sql.Tx) core.TxView { return pgstd.View(s.store, tx) }
+
+// Journal keeps a journal in this store's schema, for journal.New.
+func (s *Store) Journal() journal.Store[*sql.Tx] {
+	return pgstd.Log(s.store, s, func(tx *sql.Tx) *sql.Tx { return tx }, func(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+		return pgstd.InTx(ctx, s.db, do)
+	})
+}
 
 // Migrations are the numbered .sql files that Migrate runs.
 func Migrations() fs.FS { return pgstore.Migrations() }

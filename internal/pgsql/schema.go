@@ -25,7 +25,7 @@ func Migrations() fs.FS {
 
 // Version is the schema that this package speaks. A database of a later version that says it still serves this
 // one is used as it is, so that a fleet can be upgraded one process at a time.
-const Version = 2
+const Version = 3
 
 // oldest is the version a program must speak to use a schema of Version: what came since adds a view to it.
 const oldest = 1

@@ -32,8 +32,9 @@ func ValidateSchema(name string) error {
 // NewSchema returns the schema of a name that ValidateSchema takes.
 func NewSchema(name string) *Schema {
 	return &Schema{
-		name:     name,
-		replacer: strings.NewReplacer("{}.", spelledName(name)+".", "{numbers}", quoteText(quoteName(name)+".numbers")+"::regclass"),
+		name: name,
+		replacer: strings.NewReplacer("{}.", spelledName(name)+".", "{numbers}", quoteText(quoteName(name)+".numbers")+"::regclass",
+			"{events}", quoteText(quoteName(name)+".events")+"::regclass"),
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgstore"
+	"github.com/stintmq/stint/internal/sqlexec"
 	"github.com/stintmq/stint/internal/stdsql"
+	"github.com/stintmq/stint/journal"
 )
 
 // Store is a pgstore.Store whose transactions are database/sql's.
@@ -66,4 +68,29 @@ func (s *Store) Close() error {
 	case <-patience.C:
 		return err
 	}
+}
+
+// Log is the store's journal in transactions that unwrap makes database/sql's; nil: there is none.
+func Log[Tx any](s *Store, jobs journal.Jobs[Tx], unwrap func(Tx) *sql.Tx, begin pgstore.Begin[Tx]) journal.Store[Tx] {
+	in := func(tx Tx) sqlexec.Executor {
+		std := unwrap(tx)
+		if std == nil {
+			return nil
+		}
+		return arrays{s.kept.In(std)}
+	}
+	return pgstore.NewLog(s.store, jobs, in, begin)
+}
+
+// InTx runs do in a transaction at READ COMMITTED.
+func InTx(ctx context.Context, db *sql.DB, do func(context.Context, *sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	if err := do(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
 }

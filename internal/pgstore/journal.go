@@ -1,0 +1,177 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/pgsql"
+	"github.com/stintmq/stint/internal/pgwake"
+	"github.com/stintmq/stint/internal/sqlexec"
+	"github.com/stintmq/stint/journal"
+)
+
+// Log is a driver's journal.Store: transactions are of its own type, everything else is here.
+type Log[Tx any] struct {
+	s     *Store
+	jobs  journal.Jobs[Tx]
+	in    func(Tx) sqlexec.Executor
+	begin Begin[Tx]
+}
+
+// Begin runs do in a transaction at READ COMMITTED on the application's connections, and commits it unless do returns an
+// error.
+type Begin[Tx any] func(ctx context.Context, do func(context.Context, Tx) error) error
+
+// NewLog returns the journal of a store. in returns what runs statements in a transaction; nil: it is none.
+func NewLog[Tx any](s *Store, jobs journal.Jobs[Tx], in func(Tx) sqlexec.Executor, begin Begin[Tx]) *Log[Tx] {
+	return &Log[Tx]{s, jobs, in, begin}
+}
+
+// Jobs implements journal.Store.
+func (l *Log[Tx]) Jobs() journal.Jobs[Tx] { return l.jobs }
+
+// InTx implements journal.Store.
+func (l *Log[Tx]) InTx(ctx context.Context, do func(context.Context, Tx) error) error {
+	if err := l.s.enter(ctx); err != nil {
+		return err
+	}
+	defer l.s.calls.Done()
+	var did error
+	committing := false
+	err := l.begin(ctx, func(ctx context.Context, tx Tx) error {
+		did = do(ctx, tx)
+		committing = did == nil
+		return did
+	})
+	switch {
+	case err == nil:
+		return nil
+	case did != nil && (!pgsql.Again(did) || errors.Is(did, core.ErrRetryTx)):
+		return did
+	case pgsql.Again(err):
+		return fmt.Errorf("%w: %w", core.ErrRetryTx, err)
+	}
+	return pgsql.Fault(ctx, err, committing)
+}
+
+// inTx runs an operation in a transaction of the caller's.
+func inTx[T, Tx any](ctx context.Context, l *Log[Tx], tx Tx, do func(context.Context, *session) (T, error)) (out T, err error) {
+	x := l.in(tx)
+	if x == nil {
+		return out, errNoTx
+	}
+	if err := l.s.enter(ctx); err != nil {
+		return out, err
+	}
+	defer l.s.calls.Done()
+	out, err = do(ctx, l.s.session(x).InTx())
+	if err != nil && errors.Is(err, journal.ErrConflict) {
+		return out, err
+	}
+	return out, pgsql.TxFault(ctx, err)
+}
+
+// Append implements journal.Store.
+func (l *Log[Tx]) Append(ctx context.Context, tx Tx, key journal.EntityKey, want journal.Expect, rows []journal.Row) (journal.Recorded, error) {
+	return inTx(ctx, l, tx, func(ctx context.Context, sn *session) (journal.Recorded, error) {
+		return sn.Append(ctx, key, want, rows)
+	})
+}
+
+// ReadEntity implements journal.Store.
+func (l *Log[Tx]) ReadEntity(ctx context.Context, tx Tx, key journal.EntityKey, after int64, limit int) ([]journal.Row, error) {
+	return inTx(ctx, l, tx, func(ctx context.Context, sn *session) ([]journal.Row, error) {
+		return sn.ReadEntity(ctx, key, after, limit)
+	})
+}
+
+// ReadSettled implements journal.Store.
+func (l *Log[Tx]) ReadSettled(ctx context.Context, tx Tx, after int64, limit int) ([]journal.Row, error) {
+	return inTx(ctx, l, tx, func(ctx context.Context, sn *session) ([]journal.Row, error) {
+		return sn.ReadSettled(ctx, &l.s.settled, after, limit)
+	})
+}
+
+// ReadLog implements journal.Store.
+func (l *Log[Tx]) ReadLog(ctx context.Context, f journal.Filter) ([]journal.Row, error) {
+	return read(ctx, l.s, func(ctx context.Context, sn *session) ([]journal.Row, error) { return sn.ReadLog(ctx, f) })
+}
+
+// locked is a cursor, if it could be locked.
+type locked struct {
+	cursor journal.Cursor
+	ok     bool
+}
+
+// LockCursor implements journal.Store.
+func (l *Log[Tx]) LockCursor(ctx context.Context, tx Tx, name string, wait bool) (journal.Cursor, bool, error) {
+	got, err := inTx(ctx, l, tx, func(ctx context.Context, sn *session) (got locked, err error) {
+		got.cursor, got.ok, err = sn.LockCursor(ctx, name, wait)
+		return got, err
+	})
+	return got.cursor, got.ok, err
+}
+
+// nothing is the answer of what has none.
+type nothing = struct{}
+
+// SaveCursor implements journal.Store.
+func (l *Log[Tx]) SaveCursor(ctx context.Context, tx Tx, c journal.Cursor) error {
+	_, err := inTx(ctx, l, tx, func(ctx context.Context, sn *session) (nothing, error) { return nothing{}, sn.SaveCursor(ctx, c) })
+	return err
+}
+
+// cursors is what Cursors answers.
+type cursors struct {
+	all  []journal.Cursor
+	head journal.Head
+}
+
+// Cursors implements journal.Store.
+func (l *Log[Tx]) Cursors(ctx context.Context) ([]journal.Cursor, journal.Head, error) {
+	got, err := read(ctx, l.s, func(ctx context.Context, sn *session) (got cursors, err error) {
+		got.all, got.head, err = sn.Cursors(ctx, &l.s.settled)
+		return got, err
+	})
+	return got.all, got.head, err
+}
+
+// PutNote implements journal.Store.
+func (l *Log[Tx]) PutNote(ctx context.Context, tx Tx, n journal.Note) error {
+	_, err := inTx(ctx, l, tx, func(ctx context.Context, sn *session) (nothing, error) { return nothing{}, sn.PutNote(ctx, n) })
+	return err
+}
+
+// DeleteNote implements journal.Store.
+func (l *Log[Tx]) DeleteNote(ctx context.Context, tx Tx, space, key string) (bool, error) {
+	return inTx(ctx, l, tx, func(ctx context.Context, sn *session) (bool, error) { return sn.DeleteNote(ctx, space, key) })
+}
+
+// Notes implements journal.Store.
+func (l *Log[Tx]) Notes(ctx context.Context, tx Tx, space, prefix, after string, limit int) ([]journal.Note, error) {
+	return inTx(ctx, l, tx, func(ctx context.Context, sn *session) ([]journal.Note, error) {
+		return sn.Notes(ctx, space, prefix, after, limit)
+	})
+}
+
+// Announce implements journal.Store: others are told within 5 ms, or when these since the last time are over.
+func (l *Log[Tx]) Announce(ctx context.Context) error {
+	if err := l.s.enter(ctx); err != nil {
+		return err
+	}
+	defer l.s.calls.Done()
+	news := pgsql.News{Queue: journal.WakeQueue}
+	l.s.hub.Ring(news)
+	l.s.teller.Tell(news)
+	return nil
+}
+
+// AnnounceIn implements journal.Store. This process listens too, since nobody here knows when the caller commits.
+func (l *Log[Tx]) AnnounceIn(ctx context.Context, tx Tx) error {
+	_, err := inTx(ctx, l, tx, func(ctx context.Context, sn *session) (nothing, error) {
+		return nothing{}, sn.Notify(ctx, l.s.channel, pgwake.Payload(pgwake.Nobody, pgsql.News{Queue: journal.WakeQueue}))
+	})
+	return err
+}
