@@ -24,7 +24,9 @@ func (s *suite) detect(t testing.TB) {
 		CapOpen:      s.h.Open != nil,
 		CapDedupe:    hasDedupe(ctx, store),
 		CapRetain:    hasRetainer(ctx, store),
+		CapSchedule:  hasScheduler(ctx, store),
 		CapWake:      hasWake(ctx, store),
+		CapGauge:     hasGauger(ctx, store),
 	}
 	_, s.has[CapMigrate] = core.As[core.Migrator](store)
 	_, s.has[CapClose] = core.As[io.Closer](store)
@@ -70,6 +72,15 @@ func hasRetainer(ctx context.Context, s core.Store) bool {
 		return false
 	}
 	_, err := r.Prune(ctx, core.PruneRequest{})
+	return !errors.Is(err, errors.ErrUnsupported)
+}
+
+func hasScheduler(ctx context.Context, s core.Store) bool {
+	c, ok := core.As[core.Scheduler](s)
+	if !ok {
+		return false
+	}
+	_, err := c.Schedules(ctx, core.ScheduleQuery{})
 	return !errors.Is(err, errors.ErrUnsupported)
 }
 

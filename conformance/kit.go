@@ -35,16 +35,20 @@ type kit struct {
 	store core.Store
 	insp  core.Inspector // nil: lacking
 	admin core.Admin     // nil: lacking
+	sched core.Scheduler // nil: lacking
 }
 
 // use makes s the store under test.
 func (k *kit) use(s core.Store) {
-	k.store, k.insp, k.admin = s, nil, nil
+	k.store, k.insp, k.admin, k.sched = s, nil, nil, nil
 	if k.suite.has[CapInspector] {
 		k.insp, _ = core.As[core.Inspector](s)
 	}
 	if k.suite.has[CapAdmin] {
 		k.admin, _ = core.As[core.Admin](s)
+	}
+	if k.suite.has[CapSchedule] {
+		k.sched, _ = core.As[core.Scheduler](s)
 	}
 }
 

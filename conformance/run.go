@@ -72,6 +72,9 @@ func topics() []topic {
 		{"ids", idCases()},
 		{"invalid", invalidCases()},
 		{"batch", batchCases()},
+		{"dedupe", dedupeCases()},
+		{"replace", replaceCases()},
+		{"deduperace", dedupeRacingCases()},
 		{"claim", claimCases()},
 		{"order", orderCases()},
 		{"delay", delayCases()},
@@ -83,16 +86,19 @@ func topics() []topic {
 		{"admin", adminCases()},
 		{"cancel", cancelCases()},
 		{"pause", pauseCases()},
+		{"schedule", scheduleCases()},
 		{"ledger", ledgerCases()},
 		{"list", listCases()},
 		{"counts", countsCases()},
+		{"gauges", gaugeCases()},
+		{"retain", retainCases()},
 		{"wake", wakeCases()},
 		{"ended", endedCases()},
 		{"closed", closedCases()},
 		{"tx", txCases()},
 		{"committed", committedCases()},
 		{"lacking", lackingCases()},
-		{"concurrent", concurrentCases()},
+		{"concurrent", append(concurrentCases(), retainRaceCases()...)},
 		{"model", modelCases()},
 	}
 }
@@ -122,7 +128,7 @@ func (s *suite) runCase(tb testing.TB, c testCase, clock *Clock) {
 		if !s.has[need] {
 			s.skipped[need]++
 			why := "declared lacking: "
-			if !slices.Contains(demanded(), need) {
+			if !slices.Contains(demanded(), need) && !journalDemands(need) {
 				why = "absent: "
 			}
 			tb.Skip(why + string(need))

@@ -18,14 +18,23 @@ import (
 // bytes as they are: what encoding/json costs is not the worker's.
 func BenchmarkWorker(b *testing.B) {
 	for _, takers := range []int{1, 8, 64} {
-		b.Run("takers="+strconv.Itoa(takers), func(b *testing.B) { benchmarkWorker(b, takers) })
+		b.Run("takers="+strconv.Itoa(takers), func(b *testing.B) { benchmarkWorker(b, takers, nil) })
 	}
 }
 
-func benchmarkWorker(b *testing.B, takers int) {
+// BenchmarkWorkerHooks is BenchmarkWorker with somebody who listens.
+func BenchmarkWorkerHooks(b *testing.B) {
+	var told int
+	benchmarkWorker(b, 8, []core.Hooks{{
+		Start:  func(context.Context, core.Run) { told++ },
+		Finish: func(context.Context, core.Finished) { told++ },
+	}})
+}
+
+func benchmarkWorker(b *testing.B, takers int, hooks []core.Hooks) {
 	task := core.NewTask[[]byte]("noop", core.JobOptions[[]byte]{Codec: asIs{}})
 	store := memstore.New(memstore.Options{})
-	worker, err := core.NewWorker(store, core.WorkerOptions{Concurrency: takers})
+	worker, err := core.NewWorker(store, core.WorkerOptions{Concurrency: takers, Hooks: hooks})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -128,6 +128,7 @@ func (d *dispatcher) take(q *queue, jobs <-chan *run) {
 			finish(r, Ack{Lease: r.lease, Outcome: OutcomeRelease}, nil) // claimed, not started (Q23)
 			continue
 		}
+		d.w.begin(r)
 		r.process(finish)
 	}
 	over = true

@@ -60,7 +60,9 @@ func completeIn(ctx context.Context, in TxView, name string, result []byte) erro
 	}
 	// Marked first: a heartbeat that reports the lease lost may see the commit before we do.
 	r.completing.Store(true)
-	return in.Complete(ctx, r.lease, result)
+	err := in.Complete(ctx, r.lease, result)
+	r.completed.Store(err == nil)
+	return err
 }
 
 // handler is one registered kind of work.

@@ -2,92 +2,69 @@ package core
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
-// hooks calls OnFailure, a few at a time, each on a goroutine of its own: a panic, runtime.Goexit or a call that
-// never ends must not hold up acks (Q19).
-type hooks struct {
-	w      *Worker
-	ctx    context.Context //nolint:containedctx // of the calls; ends when the worker waited long enough
-	cancel context.CancelFunc
-
-	mu      sync.Mutex
-	idle    sync.Cond // running fell
-	queue   []Failed
-	running int
+// Hooks are told what a worker does, to measure it or to pass it on. Each function is optional. They hear what the store
+// did, never what it was asked for (Q6).
+//
+// Calls come after the fact, in order and one at a time, from one goroutine per Hooks value; nothing waits for them. A
+// panic, runtime.Goexit or a call that never ends harms that Hooks value alone. What more than 10,000 others wait before is
+// dropped, counted and logged, see Missed. When Run or Drain ends it waits for them at most as long as for handlers; then
+// their context ends, and what is left is dropped.
+//
+// Their context has the values of Run's. Slices, maps and pointers are shared: read only.
+type Hooks struct {
+	// Start: a handler was started. For each there is one Finish or one LeaseLost, unless it was missed.
+	Start func(context.Context, Run)
+	// Finish: a run's outcome is in the store.
+	Finish func(context.Context, Finished)
+	// Failure is told what WorkerOptions.OnFailure is told.
+	Failure func(context.Context, Failed)
+	// LeaseLost: a run ended without an outcome of its own. Its job runs again, or somebody else ended it.
+	LeaseLost func(context.Context, LostLease)
+	// Stall: a sweep of this worker took a job back whose lease ran out, maybe another worker's (Q7).
+	Stall func(context.Context, Recovered)
+	// Claim: the store was asked for jobs.
+	Claim func(context.Context, ClaimCall)
+	// Missed: n calls of this value's functions were dropped, since it was too slow.
+	Missed func(ctx context.Context, n int)
 }
 
-const (
-	hooksAtOnce = 8
-	hooksQueued = 10_000
-)
+// Finished is what Hooks.Finish is told.
+type Finished struct {
+	Run     Run
+	Outcome Outcome       // what the worker asked for
+	State   State         // where the job stands now, says the store; a Retry may have become cancelled
+	RetryIn time.Duration // State waiting or delayed: when it is due
+	Err     error         // what the handler returned, or why its outcome was refused
+	// InTx: Job.Complete ended the run. The store was not asked for the state: its lease is over, as the commit makes it.
+	InTx bool
 
-func newHooks(w *Worker, base context.Context) *hooks {
-	h := &hooks{w: w}
-	h.idle.L = &h.mu
-	h.ctx, h.cancel = context.WithCancel(base)
-	return h
+	Wait  time.Duration // from when the job was due to its claim, by the store's clock
+	Ran   time.Duration // the handler
+	Total time.Duration // Wait, Ran, and from then until the store had taken the outcome
 }
 
-// tell hands a failure to OnFailure. Where that is so slow that thousands wait, it is dropped and logged.
-func (h *hooks) tell(f Failed) {
-	if h.w.opts.OnFailure == nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.running < hooksAtOnce:
-		h.running++
-		go h.call(f)
-	case len(h.queue) < hooksQueued:
-		h.queue = append(h.queue, f)
-	default:
-		h.w.log.Error("OnFailure is too slow, a failure was not reported", "id", f.Run.ID)
-	}
+// LostLease is what Hooks.LeaseLost is told.
+type LostLease struct {
+	Run Run
+	// Outcome is what the store was told and did not take; "": the handler was still running, or had nothing to tell.
+	Outcome Outcome
+	// Err says why: ErrLeaseLost or ErrNotFound, ErrStopping if the worker ended before the store could be told, or why
+	// the store refused every outcome.
+	Err error
 }
 
-func (h *hooks) call(f Failed) {
-	defer func() {
-		if v := recover(); v != nil {
-			h.w.log.Error("OnFailure panicked", "id", f.Run.ID)
-		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if len(h.queue) == 0 {
-			h.running--
-			h.idle.Broadcast()
-			return
-		}
-		next := h.queue[0]
-		h.queue = h.queue[1:]
-		go h.call(next)
-	}()
-	h.w.opts.OnFailure(h.ctx, f)
+// ClaimCall is what Hooks.Claim is told: one call of Store.Claim.
+type ClaimCall struct {
+	Queues []QueueClaim
+	Took   time.Duration
+	Err    error
 }
 
-// close waits for the calls, then ends their context and waits as long again. What still runs is left behind.
-func (h *hooks) close(patience time.Duration) {
-	defer h.cancel()
-	if waitFor(h.wait, patience) {
-		return
-	}
-	h.cancel()
-	h.mu.Lock()
-	dropped := len(h.queue)
-	h.queue = nil
-	h.mu.Unlock()
-	if !waitFor(h.wait, patience) || dropped > 0 {
-		h.w.log.Error("OnFailure did not end in time", "not_reported", dropped)
-	}
-}
-
-func (h *hooks) wait() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for h.running > 0 {
-		h.idle.Wait()
-	}
+// QueueClaim is what one ClaimCall asked of a queue, and what it got.
+type QueueClaim struct {
+	Queue      string
+	Asked, Got int
 }

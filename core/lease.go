@@ -115,6 +115,7 @@ func (h *heartbeat) lost(l Lease) {
 	r.lose()
 	if r.lost.Load() {
 		h.w.log.Warn("lease lost, the job may run elsewhere", jobAttr(r))
+		h.w.tellLost(r, "", ErrLeaseLost)
 	}
 }
 

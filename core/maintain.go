@@ -45,8 +45,9 @@ func (w *Worker) sweepOnce(ctx context.Context) bool {
 	for _, r := range swept {
 		w.log.Warn("lease ran out, job taken back",
 			slog.Group("job", "id", r.ID, "name", r.Name, "queue", r.Queue), "state", string(r.State))
-		if r.State == StateFailed {
-			w.hooks.tell(w.stalled(ctx, r))
+		tell(w.audience, ofStall, r)
+		if r.State == StateFailed && w.hearsFailures() {
+			w.tellFailure(w.stalled(ctx, r))
 		}
 	}
 	return len(swept) == sweepLimit
@@ -72,7 +73,7 @@ func (w *Worker) stalled(ctx context.Context, r Recovered) Failed {
 
 var errStalled = errors.New("stint: job stalled more often than allowed")
 
-// reportFailure tells the hook of a failed attempt, with what the store made of it.
+// reportFailure tells the hooks of a failed attempt, with what the store made of it.
 func (w *Worker) reportFailure(e settling, state State) {
 	if e.ack.Failure == nil {
 		return
@@ -84,7 +85,7 @@ func (w *Worker) reportFailure(e settling, state State) {
 	} else {
 		w.log.Error("job failed", jobAttr(e.run), "state", string(state), "error", brief(f.Failure.Message))
 	}
-	w.hooks.tell(f)
+	w.tellFailure(f)
 }
 
 // brief cuts a text to what a log line should hold.

@@ -21,8 +21,11 @@ type run struct {
 	deadline   time.Time   // end of the lease by our own clock; owned by the heartbeat
 	lost       atomic.Bool // the store said so
 	completing atomic.Bool // Job.Complete was called
+	completed  atomic.Bool // and the store took it, if the transaction commits
 	ended      atomic.Bool // it was, and the lease is gone since: committed, most likely
 	acking     atomic.Bool // its outcome is on its way to the store, which decides from here on
+
+	seen atomic.Pointer[seen] // what hooks are told of it
 }
 
 // runContext is a run's context. It answers for the run itself, which saves a context per run.

@@ -14,7 +14,8 @@ type Scheduler interface {
 	// PutSchedule stores a schedule under its Key, in place of the one that is there. Validate is called first. What
 	// happened so far stays: LastSlot, LastID. A cadence (Cron, Zone, Every) that is the same as before keeps its
 	// NextAt; else NextAt becomes first. The error of the last tick is forgotten, and it is due again at once if it was
-	// put off. Everybody who waits is woken with Control set, so that sweeps learn of the new time.
+	// put off. Everybody who waits is woken with Control set, so that sweeps learn of the new time. An InvalidError names
+	// what is wrong with s or first, and nothing is stored then.
 	PutSchedule(ctx context.Context, s ScheduleSpec, first time.Time) error
 	// RemoveSchedule reports whether there was one. Jobs that it made stay.
 	RemoveSchedule(ctx context.Context, key string) (bool, error)
@@ -25,9 +26,18 @@ type Scheduler interface {
 	DueSchedules(ctx context.Context, limit int) (DueSchedules, error)
 	// TickSchedule is one atomic step: if the schedule is there and its NextAt is t.Expect, make a job for each of
 	// t.Slots (ScheduleRecord.SlotRequest of the stored schedule) and move on; else nothing happens and false is
-	// returned. A slot whose job exists already makes none. With OverlapSkip, no job is made while that of LastID is
-	// pending; then only LastSlot and NextAt move. A slot that is refused refuses the tick, with its error, and nothing
-	// happens. With t.Err nothing but the error, RetryAt and Failures is stored; without it these are cleared.
+	// returned. Validate is called first.
+	//
+	// Slots are taken in order, as if each had a tick of its own. One whose job exists already, of whatever name, makes
+	// none. With OverlapSkip, no job is made while that of LastID is pending; then only LastSlot and NextAt move. The
+	// queue is woken for jobs that were made. A slot that is refused (ScheduleSpec.ValidateRequest) refuses the tick, with
+	// its error, and nothing happens.
+	//
+	// With t.Err nothing but the error, RetryAt and Failures is stored, and nothing at all, answered false, if the
+	// schedule is put off already: another sweep met the same error. Without it these are cleared.
+	//
+	// A tick that may have been done can be repeated: what was done answers false. It never waits for a row that is
+	// held elsewhere, for somebody else ticks it then: false.
 	TickSchedule(ctx context.Context, t Tick) (bool, error)
 }
 
@@ -83,7 +93,7 @@ type ScheduleRecord struct {
 	ScheduleSpec
 	NextAt   time.Time // the slot that comes next
 	LastSlot time.Time // the newest slot that was passed, run or skipped; zero: none yet
-	LastID   string    // the newest job that was made; "": none yet
+	LastID   string    // the newest slot's job that was made, or was there already; "": none yet
 
 	LastError string    // why the slot at NextAt can't be made; "": nothing is wrong
 	RetryAt   time.Time // it is tried again then; zero: nothing is wrong
@@ -169,9 +179,5 @@ func (s *ScheduleSpec) Validate(l Limits) error {
 	if _, err := s.Cadence(time.Time{}); err != nil {
 		return err
 	}
-	r := &s.Request
-	if r.ID != "" || r.Key != "" || r.Delay != 0 || !r.RunAt.IsZero() || r.Dedupe != nil || r.Trace != nil {
-		return &InvalidError{"Request", "must not have an ID, Key, Delay, RunAt, Dedupe or Trace: the slot decides"}
-	}
-	return s.SlotRequest(time.Unix(0, 1000)).validate(l)
+	return s.ValidateRequest(l)
 }

@@ -30,7 +30,7 @@ type settler struct {
 type settling struct {
 	run      *run
 	ack      Ack
-	err      error     // what the handler returned, for OnFailure
+	err      error     // what the handler returned, for hooks
 	notUntil time.Time // its row was held elsewhere: ask again then
 	tries    int       // times its row was held elsewhere
 	replaced int       // times its own fault made us offer something plainer
@@ -263,6 +263,12 @@ func (s *settler) verify(ctx context.Context, batch []settling) []settling {
 			s.later(e) // its transaction may still be open
 		case lost[key]:
 			s.w.flights.remove(e.run) // the commit ended it
+			if e.run.completed.Load() {
+				e.ack.Outcome = OutcomeComplete
+				s.w.tellFinish(e, StateCompleted, true)
+			} else {
+				s.w.tellLost(e.run, e.ack.Outcome, ErrLeaseLost)
+			}
 		default:
 			e.verify = false
 			if e.ack.Outcome == OutcomeComplete {
@@ -298,10 +304,12 @@ func (s *settler) settled(e settling, res AckResult) {
 	switch {
 	case res.Err == nil:
 		s.w.flights.remove(e.run)
+		s.w.tellFinish(e, res.State, false)
 		s.w.reportFailure(e, res.State)
 	case errors.Is(res.Err, ErrLeaseLost), errors.Is(res.Err, ErrNotFound):
 		s.w.flights.remove(e.run)
 		s.w.log.Warn("outcome dropped: lease lost", jobAttr(e.run), "outcome", string(e.ack.Outcome))
+		s.w.tellLost(e.run, e.ack.Outcome, res.Err)
 	case errors.Is(res.Err, ErrUnavailable), errors.Is(res.Err, ErrUnknown):
 		s.later(e)
 	default:
@@ -321,6 +329,7 @@ func (s *settler) plainer(e settling, why error) {
 	case 2:
 	default:
 		s.w.flights.remove(e.run)
+		s.w.tellLost(e.run, e.ack.Outcome, why)
 		return
 	}
 	e.ack = Ack{Lease: e.ack.Lease, Outcome: OutcomeFail, Failure: failure}

@@ -24,6 +24,7 @@ type chaos struct {
 	*memstore.Store
 	mu    sync.Mutex
 	books map[string]*book // by job id
+	told  map[string]told  // by token and id: what hooks said
 }
 
 // book is what really happened to one job.
@@ -185,13 +186,13 @@ func (c *chaos) end(r *liveRun, asked core.Outcome) {
 func TestStress(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memstore.Store) {
 		const jobs, workers, takers = 10_000, 8, 16
-		c := &chaos{Store: s, books: make(map[string]*book)}
+		c := &chaos{Store: s, books: make(map[string]*book), told: make(map[string]told)}
 		task := core.NewTask[int]("task", core.JobOptions[int]{MaxAttempts: 4, MaxStalls: 3, Timeout: time.Hour})
 
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		for range workers {
-			w := newWorker(t, c, core.WorkerOptions{Concurrency: takers})
+			w := newWorker(t, c, core.WorkerOptions{Concurrency: takers, Hooks: []core.Hooks{c.listen()}})
 			task.Handle(w, func(ctx context.Context, _ int) (err error) {
 				run, _ := core.Current(ctx)
 				r := c.begin(t, run.ID, run.Lease.Token)
@@ -299,6 +300,7 @@ func (c *chaos) audit(t *testing.T, rec core.Record, entries []core.Attempt) {
 		}
 		tokens[r.token] = true
 		got, landed := b.acked[r.token]
+		c.auditHooks(t, rec.ID, r.token, got, landed)
 		completed = completed || got == core.OutcomeComplete
 		switch {
 		case !landed || r.asked == "" || got == r.asked:

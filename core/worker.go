@@ -29,7 +29,8 @@ type Worker struct {
 	busy     atomic.Bool // Run or Drain is under way
 	stopping atomic.Bool
 	spent    atomic.Bool // a Run left handlers behind
-	hooks    *hooks
+	failures *onFailure
+	audience audience
 }
 
 // NewWorker returns a worker for s; InvalidError names an option that is out of range.
@@ -89,13 +90,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	w.announce()
-	w.settle, w.hooks = newSettler(w), newHooks(w, base)
+	w.settle, w.failures, w.audience = newSettler(w), newOnFailure(w, base), newAudience(w, base)
 	w.settle.start(service, flushers)
 
 	var intake, services sync.WaitGroup
 	intake.Go(func() { w.disp.loop(ctx) })
 	intake.Go(func() { w.wake.loop(ctx) })
 	intake.Go(func() { w.sweep(ctx) })
+	intake.Go(func() { w.prune(ctx) })
 	services.Go(func() { w.beat.loop(service) })
 	services.Go(func() { w.orphans.loop(service) })
 
@@ -157,7 +159,7 @@ func (w *Worker) windUp(last time.Time, stopService func()) {
 	}
 	stopService()
 	w.settle.flusher.Wait()
-	w.hooks.close(patience)
+	w.closeHooks(patience)
 }
 
 // finishRuns waits for the handlers: Grace in peace, then until last after telling them to stop.
@@ -206,6 +208,9 @@ func (w *Worker) claim(wants []Want) (claimed Claimed, token string, sent time.T
 	ctx, cancel := w.storeCall(context.Background())
 	defer cancel()
 	claimed, err = w.store.Claim(ctx, ClaimRequest{Wants: wants, Token: token, Lease: w.opts.Lease, Worker: w.opts.ID})
+	if w.audience != nil {
+		w.tellClaim(wants, claimed, time.Since(sent), err)
+	}
 	if err != nil && !errors.Is(err, ErrUnavailable) && !isInvalid(err) {
 		w.orphans.add(token, sent)
 	}
@@ -230,7 +235,9 @@ func isInvalid(err error) bool {
 
 // finish takes over a run whose handler returned.
 func (w *Worker) finish(r *run, ack Ack, err error) {
+	r.returned()
 	if r.lost.Load() {
+		w.tellLost(r, "", ErrLeaseLost)
 		w.flights.remove(r) // somebody else has the job, or had (Q19)
 		return
 	}

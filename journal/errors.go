@@ -43,7 +43,7 @@ func (e *ConflictError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrConflict) hold.
-func (e *ConflictError) Is(target error) bool { return target == ErrConflict } //nolint:errorlint // identity is the question
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
 // UnknownTypeError is an ErrUnknownType.
 type UnknownTypeError struct {
@@ -58,7 +58,7 @@ func (e *UnknownTypeError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrUnknownType) hold.
-func (e *UnknownTypeError) Is(target error) bool { return target == ErrUnknownType } //nolint:errorlint // identity is the question
+func (e *UnknownTypeError) Is(target error) bool { return target == ErrUnknownType }
 
 // AheadError is an ErrAhead: the log was restored from an older copy than the cursor, or made anew. What is recorded now
 // gets seqs that the cursor has passed, and would be missed: Reset the projection.

@@ -86,7 +86,6 @@ type Draft struct {
 	def  *typeDef
 	data func(EntityKey) ([]byte, error)
 	meta map[string]string
-	err  error
 }
 
 // WithMeta returns the draft with metadata, which is stored in plain text: keys as core's metadata keys.

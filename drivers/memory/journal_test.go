@@ -26,10 +26,6 @@ var (
 		a.Balance += e.Payload.Amount
 		return nil
 	})
-	withdrawn = journal.Type(accounts, "withdrawn", func(a *account, e journal.Event[amount]) error {
-		a.Balance -= e.Payload.Amount
-		return nil
-	})
 )
 
 func TestJournal(t *testing.T) {

@@ -9,8 +9,7 @@
 //
 // # Capabilities
 //
-// core.Inspector, core.Admin and core.TxStore[*Transaction]. Lacking: dedupe (such an item is refused with an error
-// that wraps errors.ErrUnsupported), retention (finished jobs stay until Admin.Remove) and schedules.
+// core.Inspector, core.Admin, core.Gauger, core.Retainer, core.Scheduler, core.TxStore[*Transaction], and dedupe keys: all there is.
 //
 // # Cost
 //
@@ -18,7 +17,8 @@
 // active jobs around it; finished jobs, other names and jobs that are not due cost nothing. A delayed job that is due
 // is moved once: by a Claim of its name, of which each moves a bounded number, or by whatever reads its queue, which
 // moves all. Counts and Stranded cost one step per (queue, name). Explain counts through the waiting jobs of its
-// queue. List goes through all jobs, or through the pending ones if only those are asked for.
+// queue. List goes through all jobs, or through the pending ones if only those are asked for; Schedules and
+// DueSchedules through all schedules.
 package memstore
 
 import (
@@ -45,10 +45,15 @@ type Store struct {
 	closed bool
 	jobs   map[string]*job
 	queues map[string]*queue
-	leases heap[*job] // the active jobs by end of lease
-	serial int64      // the last insertion number
-	places int64      // the last place drawn
-	picks  uint64     // wants served so far, see lane.pick
+	leases heap[*job]         // the active jobs by end of lease
+	done   map[group]*history // the finished jobs
+	keys   map[keyName]hold   // dedupe keys
+	serial int64              // the last insertion number
+	places int64              // the last place drawn
+	turns  int64              // the last turn of a key
+	picks  uint64             // wants served so far, see lane.pick
+
+	schedules map[string]*core.ScheduleRecord // by key
 
 	// Scratch, empty or meaningless between calls.
 	lanes    []*lane
@@ -66,6 +71,8 @@ var (
 	_ core.Store                 = (*Store)(nil)
 	_ core.Inspector             = (*Store)(nil)
 	_ core.Admin                 = (*Store)(nil)
+	_ core.Retainer              = (*Store)(nil)
+	_ core.Scheduler             = (*Store)(nil)
 	_ core.TxStore[*Transaction] = (*Store)(nil)
 )
 
@@ -80,12 +87,15 @@ func New(opts Options) *Store {
 		clock = machineClock{}
 	}
 	return &Store{
-		clock:   clock,
-		limits:  opts.Limits,
-		jobs:    map[string]*job{},
-		queues:  map[string]*queue{},
-		waiters: map[*waiter]struct{}{},
-		events:  newEvents(),
+		clock:     clock,
+		limits:    opts.Limits,
+		jobs:      map[string]*job{},
+		queues:    map[string]*queue{},
+		done:      map[group]*history{},
+		keys:      map[keyName]hold{},
+		schedules: map[string]*core.ScheduleRecord{},
+		waiters:   map[*waiter]struct{}{},
+		events:    newEvents(),
 	}
 }
 

@@ -3,6 +3,8 @@ package pgsql
 import (
 	"context"
 	"encoding/json"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -136,25 +138,21 @@ func (s *Session) ReadEntity(ctx context.Context, key journal.EntityKey, after i
 
 // ReadLog implements journal.Store. Within an entity the order of versions is that of seqs.
 func (s *Session) ReadLog(ctx context.Context, f journal.Filter) ([]journal.Row, error) {
-	text := "select " + eventColumns + " from {}.events where seq > $1::bigint"
-	args := []any{f.After}
-	add := func(condition string, arg any) {
+	conditions, args := []string{"seq > $1::bigint"}, []any{f.After}
+	add := func(condition, as string, arg any) {
 		args = append(args, arg)
-		text += " and " + condition + " $" + digits(len(args))
+		conditions = append(conditions, condition+" $"+strconv.Itoa(len(args))+as)
 	}
 	if f.Before > 0 {
-		add("seq <", f.Before)
-		text += "::bigint"
+		add("seq <", "::bigint", f.Before)
 	}
 	for _, c := range []struct{ column, value string }{{"kind", f.Kind}, {"entity", f.EntityID}, {"type", f.Type}, {"correlation", f.Correlation}} {
 		if c.value != "" {
-			add(c.column+" =", c.value)
-			text += "::text"
+			add(c.column+" =", "::text", c.value)
 		}
 	}
 	if !f.Since.IsZero() {
-		add("at >=", core.Micros(f.Since))
-		text += "::timestamptz"
+		add("at >=", "::timestamptz", core.Micros(f.Since))
 	}
 	order := "seq"
 	if f.Kind != "" && f.EntityID != "" {
@@ -164,14 +162,8 @@ func (s *Session) ReadLog(ctx context.Context, f journal.Filter) ([]journal.Row,
 		order += " desc"
 	}
 	args = append(args, int64(f.Limit))
-	return s.eventPage(ctx, text+" order by "+order+" limit $"+digits(len(args))+"::bigint", args...)
-}
-
-func digits(n int) string {
-	if n < 10 {
-		return string(rune('0' + n))
-	}
-	return digits(n/10) + string(rune('0'+n%10))
+	text := "select " + eventColumns + " from {}.events where " + strings.Join(conditions, " and ") + " order by " + order
+	return s.eventPage(ctx, text+" limit $"+strconv.Itoa(len(args))+"::bigint", args...)
 }
 
 // microsTime is a time as it is written, or none.
