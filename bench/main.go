@@ -48,7 +48,7 @@ func main() {
 	flag.StringVar(&cfg.postgres.Settings, "settings", "", "postgres: further settings of the server, name=value, separated by commas")
 	flag.IntVar(&cfg.jobs, "n", 0, "jobs to drain; slow contenders get a fraction, see the table (default 60,000, on Postgres 30,000)")
 	flag.IntVar(&cfg.rounds, "rounds", 3, "rounds")
-	flag.StringVar(&cfg.only, "only", "", "contenders whose names contain one of these, separated by commas")
+	flag.StringVar(&cfg.only, "only", "", "contenders whose names contain one of these, separated by commas; on Postgres journal: that, beside bare tables")
 	flag.StringVar(&cfg.dir, "dir", "", "where the databases go; a real disk, else FULL says nothing (default the system's folder for temporary files)")
 	flag.StringVar(&cfg.profiles, "cpuprofile", "", "folder for a CPU profile of each contender's last drain")
 	flag.StringVar(&cfg.child, "child", "", "measure this contender in this process and print JSON")
@@ -83,6 +83,9 @@ func onPostgres(ctx context.Context, cfg config) error {
 	}
 	c := cfg.postgres
 	c.Jobs, c.Rounds, c.Only, c.Profiles = cfg.jobs, cfg.rounds, cfg.only, cfg.profiles
+	if cfg.only == postgres.OnlyJournal {
+		return postgres.Journal(ctx, c)
+	}
 	return postgres.Run(ctx, c, func(ctx context.Context) *exec.Cmd {
 		return exec.CommandContext(ctx, self, "-db", "postgres", "-child", "yes")
 	})

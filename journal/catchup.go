@@ -115,26 +115,38 @@ func (j *Journal[Tx]) apply(ctx context.Context, tx Tx, p *Projection[Tx], c *Cu
 	if err != nil {
 		return 0, err
 	}
-	began := time.Now()
-	for i, r := range rows {
-		if i > 0 && time.Since(began) > p.opts.Within {
-			return i, nil
-		}
-		if do := p.handler(&r.Header); do != nil {
-			if parked[r.Key] {
-				if err := j.park(ctx, tx, c, r, "waits behind an earlier event of its entity"); err != nil {
-					return i, err
-				}
-			} else if err := protect(func() error { return do(ctx, tx, r) }); err != nil {
-				return i, &poison{row: r, err: err}
+	began, n := time.Now(), 0
+	// One guard for all of them: a goroutine per event would cost more than reading it.
+	err = protect(func() error {
+		for ; n < len(rows) && (n == 0 || time.Since(began) <= p.opts.Within); n++ {
+			if err := j.applyOne(ctx, tx, p, c, rows[n], parked); err != nil {
+				return err
 			}
 		}
-		c.Seq = r.Seq
-		if c.FailedSeq != 0 && c.Seq >= c.FailedSeq {
-			c.recovered()
+		return nil
+	})
+	if crash := (*crashError)(nil); errors.As(err, &crash) && n < len(rows) {
+		err = &poison{row: rows[n], err: err}
+	}
+	return n, err
+}
+
+// applyOne applies an event, or parks it, and moves the cursor behind it.
+func (j *Journal[Tx]) applyOne(ctx context.Context, tx Tx, p *Projection[Tx], c *Cursor, r Row, parked map[EntityKey]bool) error {
+	if do := p.handler(&r.Header); do != nil {
+		if parked[r.Key] {
+			if err := j.park(ctx, tx, c, r, "waits behind an earlier event of its entity"); err != nil {
+				return err
+			}
+		} else if err := do(ctx, tx, r); err != nil {
+			return &poison{row: r, err: err}
 		}
 	}
-	return len(rows), nil
+	c.Seq = r.Seq
+	if c.FailedSeq != 0 && c.Seq >= c.FailedSeq {
+		c.recovered()
+	}
+	return nil
 }
 
 // recovered forgets a failure.

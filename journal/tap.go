@@ -88,14 +88,19 @@ func (t *tail[Tx]) pass(ctx context.Context) (int, error) {
 	return len(rows), nil
 }
 
+// crashError: user code did not return.
+type crashError struct{ how string }
+
+func (e *crashError) Error() string { return "journal: " + e.how }
+
 // protect runs user code where a panic or runtime.Goexit is an error.
 func protect(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		err := errExit
+		var err error = &crashError{"runtime.Goexit was called"}
 		defer func() {
 			if v := recover(); v != nil {
-				err = fmt.Errorf("journal: panic of type %T: %v", v, v)
+				err = &crashError{fmt.Sprintf("panic of type %T: %v", v, v)}
 			}
 			done <- err
 		}()
@@ -103,5 +108,3 @@ func protect(f func() error) error {
 	}()
 	return <-done
 }
-
-var errExit = fmt.Errorf("journal: runtime.Goexit was called")

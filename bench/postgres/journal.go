@@ -1,0 +1,317 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stintmq/stint/core"
+	pgxstore "github.com/stintmq/stint/drivers/pgx"
+	"github.com/stintmq/stint/journal"
+)
+
+// OnlyJournal, as Config.Only, measures the journal in place of queues.
+const OnlyJournal = "journal"
+
+// rawEvents are the journal's events without anything around them.
+const rawEvents = `create table raw_events (
+	seq bigint not null generated always as identity primary key, version bigint not null, causation bigint not null,
+	at timestamptz not null, schema integer not null, kind text collate "C" not null, entity text collate "C" not null,
+	type text collate "C" not null, correlation text collate "C" not null, meta text not null, payload bytea not null)`
+
+const (
+	rawInsert = `insert into raw_events (version, causation, at, schema, kind, entity, type, correlation, meta, payload)
+		select 1, 0, now(), 1, 'account', $1::text, 'deposited', $2::text, '', p from unnest($3::bytea[]) p returning seq`
+	rawPage = `select seq, version, causation, at, schema, kind, entity, type, correlation, meta, payload
+		from raw_events where seq > $1 order by seq limit $2`
+)
+
+type deposit struct {
+	Text string `json:"text"`
+}
+
+type balance struct{ Events int }
+
+// journaled is the subject of one run: a journal with one effect and two projections, and the bare table.
+type journaled struct {
+	pool      *pgxpool.Pool
+	store     *pgxstore.Store
+	j         *journal.Journal[pgx.Tx]
+	plain     *journal.Journal[pgx.Tx] // without effects
+	accounts  *journal.Entity[balance]
+	deposited journal.Ref[deposit]
+	drafts    []journal.Draft
+	payloads  [][]byte
+	told      atomic.Int64
+}
+
+// Journal measures it beside INSERTs into, and reads of, a table of the same columns, in alternating rounds.
+func Journal(ctx context.Context, cfg Config) error {
+	return withServer(cfg, func(dsn string) error {
+		head, err := heading(ctx, dsn, cfg, cfg.Rounds)
+		if err != nil {
+			return err
+		}
+		before := load()
+		rates := make(map[string][]float64)
+		var names []string
+		for round := range cfg.Rounds {
+			err := withDatabase(ctx, dsn, "journal"+strconv.Itoa(round), func(dsn string) error {
+				return journalRound(ctx, dsn, cfg, round, func(name string, rate float64) {
+					if !slices.Contains(names, name) {
+						names = append(names, name)
+					}
+					rates[name] = append(rates[name], rate)
+					fmt.Fprintf(os.Stderr, "round %d of %d: %-34s %8.0f/s\n", round+1, cfg.Rounds, name, rate)
+				})
+			})
+			if err != nil {
+				return err
+			}
+		}
+		fmt.Printf("%s; load %s before and %s after\n\n%s", head, before, load(), journalTable(names, rates))
+		return nil
+	})
+}
+
+// journalTable has medians, and what part of the bare rate each is: the median of the rounds' quotients.
+func journalTable(names []string, rates map[string][]float64) string {
+	middle := func(list []float64) float64 {
+		list = slices.Sorted(slices.Values(list))
+		return list[len(list)/2]
+	}
+	var b strings.Builder
+	b.WriteString("| | events/s | of the bare rate |\n|---|--:|--:|\n")
+	for _, name := range names {
+		part := ""
+		if what, _, ours := strings.Cut(name, ": "); ours {
+			if raw := rates[what+": bare"]; raw != nil && !strings.HasSuffix(name, ": bare") {
+				quotients := make([]float64, len(raw))
+				for i := range raw {
+					quotients[i] = rates[name][i] / raw[i]
+				}
+				part = fmt.Sprintf("%.0f %%", 100*middle(quotients))
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %.0f | %s |\n", name, middle(rates[name]), part)
+	}
+	return b.String()
+}
+
+func openJournaled(ctx context.Context, dsn string) (*journaled, error) {
+	store, pool, err := openStore(ctx, dsn, "")
+	if err != nil {
+		return nil, err
+	}
+	b := &journaled{pool: pool, store: store, accounts: journal.NewEntity[balance]("account")}
+	b.deposited = journal.Type(b.accounts, "deposited", func(s *balance, _ journal.Event[deposit]) error { s.Events++; return nil })
+	for range 100 {
+		b.drafts = append(b.drafts, b.deposited.New(deposit{text}))
+		b.payloads = append(b.payloads, []byte(`{"text":"`+text+`"}`))
+	}
+	for _, j := range []**journal.Journal[pgx.Tx]{&b.j, &b.plain} {
+		if *j, err = journal.New(store.Journal(), journal.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	err = journal.On(b.j, "tell", b.deposited, func(context.Context, journal.Event[deposit], journal.Call[pgx.Tx]) error {
+		b.told.Add(1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, err = pool.Exec(ctx, rawEvents+"; create table balances (account text primary key, events bigint not null)", pgx.QueryExecModeSimpleProtocol)
+	return b, err
+}
+
+func (b *journaled) close() error {
+	err := b.store.Close()
+	b.pool.Close()
+	return err
+}
+
+func journalRound(ctx context.Context, dsn string, cfg Config, round int, note func(string, float64)) (err error) {
+	b, err := openJournaled(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	for _, c := range []struct{ writers, batch, part int }{{1, 1, 10}, {8, 1, 4}, {1, 100, 1}, {8, 100, 1}} {
+		ways := []struct {
+			name   string
+			append func(ctx context.Context, writer, batch int) error
+		}{{"bare", b.appendRaw}, {"journal", b.appendTo(b.plain)}, {"journal with an effect", b.appendTo(b.j)}}
+		for i := range ways {
+			way := ways[(i+round)%len(ways)]
+			what := fmt.Sprintf("append %d x %d: %s", c.writers, c.batch, way.name)
+			rate, err := appendRate(ctx, c.writers, c.batch, cfg.Jobs/c.part, way.append)
+			if err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			note(what, rate)
+		}
+	}
+	if _, err := b.pool.Exec(ctx, "vacuum analyze"); err != nil {
+		return err
+	}
+	return b.reactions(ctx, cfg, round, note)
+}
+
+func (b *journaled) appendRaw(ctx context.Context, writer, batch int) error {
+	return pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, rawInsert, strconv.Itoa(writer), core.NewToken(), b.payloads[:batch])
+		if err != nil {
+			return err
+		}
+		_, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	})
+}
+
+func (b *journaled) appendTo(j *journal.Journal[pgx.Tx]) func(ctx context.Context, writer, batch int) error {
+	return func(ctx context.Context, writer, batch int) error {
+		return j.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := j.Record(ctx, tx, b.accounts.Key(strconv.Itoa(writer)), journal.AnyVersion, b.drafts[:batch]...)
+			return err
+		})
+	}
+}
+
+func appendRate(ctx context.Context, writers, batch, events int, one func(ctx context.Context, writer, batch int) error) (float64, error) {
+	var writer, sent atomic.Int64
+	if err := parallel(writers, func() error { return one(ctx, int(writer.Add(1)), batch) }); err != nil { // connections, plans
+		return 0, err
+	}
+	writer.Store(0)
+	began := time.Now()
+	err := parallel(writers, func() error {
+		w := int(writer.Add(1))
+		for sent.Add(int64(batch)) <= int64(events) {
+			if err := one(ctx, w, batch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return float64(events) / time.Since(began).Seconds(), err
+}
+
+// reactions reads all that was appended.
+func (b *journaled) reactions(ctx context.Context, cfg Config, round int, note func(string, float64)) error {
+	scan := journal.NewProjection[pgx.Tx]("scan", journal.ProjectionOptions{Version: 1})
+	journal.Apply(scan, b.deposited, func(context.Context, pgx.Tx, journal.Event[deposit]) error { return nil })
+	pages := journal.NewProjection[pgx.Tx]("pages", journal.ProjectionOptions{Batch: 1000})
+	journal.Apply(pages, b.deposited, func(context.Context, pgx.Tx, journal.Event[deposit]) error { return nil })
+	for _, c := range []struct {
+		page int
+		p    *journal.Projection[pgx.Tx]
+	}{{100, scan}, {1000, pages}} {
+		ways := []func() error{
+			func() error {
+				rate, err := b.readRaw(ctx, c.page)
+				note(fmt.Sprintf("scan, %d a page: bare", c.page), rate)
+				return err
+			},
+			func() error {
+				stop, err := (&subject{contender: contender{name: OnlyJournal}, cfg: cfg}).profile()
+				if err != nil {
+					return err
+				}
+				rate, err := b.follow(ctx, c.p)
+				note(fmt.Sprintf("scan, %d a page: projection", c.page), rate)
+				return errors.Join(err, stop())
+			},
+		}
+		for i := range ways {
+			if err := ways[(i+round)%2](); err != nil {
+				return err
+			}
+		}
+	}
+	rebuilt := journal.NewProjection[pgx.Tx]("balances", journal.ProjectionOptions{Batch: 1000})
+	journal.Apply(rebuilt, b.deposited, func(ctx context.Context, tx pgx.Tx, e journal.Event[deposit]) error {
+		_, err := tx.Exec(ctx, "insert into balances values ($1, 1) on conflict (account) do update set events = balances.events + 1", e.Key.ID)
+		return err
+	})
+	rate, err := b.follow(ctx, rebuilt)
+	if err != nil {
+		return err
+	}
+	note("rebuild, an upsert per event", rate)
+
+	w, err := b.j.Worker(journal.WorkerOptions{Core: core.WorkerOptions{Concurrency: 100}})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	done := make(chan error, 1)
+	n := int64(min(cfg.Jobs/2, 10_000))
+	began := time.Now()
+	go func() { done <- w.Run(running) }()
+	for b.told.Load() < n && running.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	note("effects", float64(b.told.Load())/time.Since(began).Seconds())
+	stop()
+	return <-done
+}
+
+// readRaw reads the bare table in pages.
+func (b *journaled) readRaw(ctx context.Context, page int) (float64, error) {
+	began, n, after := time.Now(), 0, int64(0)
+	for {
+		rows, err := b.pool.Query(ctx, rawPage, after, page)
+		if err != nil {
+			return 0, err
+		}
+		var all []journal.Row
+		for rows.Next() {
+			var r journal.Row
+			var meta string
+			if err := rows.Scan(&r.Seq, &r.Version, &r.Causation, &r.At, &r.Schema, &r.Key.Kind, &r.Key.ID, &r.Type, &r.Correlation, &meta, &r.Payload); err != nil {
+				return 0, err
+			}
+			all = append(all, r)
+		}
+		if err := rows.Err(); err != nil {
+			return 0, err
+		}
+		if len(all) == 0 {
+			return float64(n) / time.Since(began).Seconds(), nil
+		}
+		n, after = n+len(all), all[len(all)-1].Seq
+	}
+}
+
+// follow has a projection catch up.
+func (b *journaled) follow(ctx context.Context, p *journal.Projection[pgx.Tx]) (float64, error) {
+	j, err := journal.New(b.store.Journal(), journal.Options{})
+	if err != nil {
+		return 0, err
+	}
+	if err := j.Project(p); err != nil {
+		return 0, err
+	}
+	began, n := time.Now(), 0
+	for {
+		some, err := j.CatchUp(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if some == 0 {
+			return float64(n) / time.Since(began).Seconds(), nil
+		}
+		n += some
+	}
+}
