@@ -44,7 +44,7 @@ func inBunTx(ctx context.Context, db *bun.DB, opts *sql.TxOptions, do func(conte
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	if err := do(ctx, tx); err != nil {
-		return err
+		return pgstd.RolledBack(err, tx.Rollback())
 	}
 	return tx.Commit()
 }

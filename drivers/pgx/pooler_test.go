@@ -38,7 +38,8 @@ func TestPooler(t *testing.T) {
 			}
 		}
 	}
-	t.Run("poll only", through(pgxstore.Options{PollOnly: true}, "MigrateAtOnce", "ContendedID", "HeldRowHoldsNobodyUp", "Worker"))
+	t.Run("poll only", through(pgxstore.Options{PollOnly: true}, "MigrateAtOnce", "ContendedID", "HeldRowHoldsNobodyUp", "Worker",
+		"JournalHoles", "JournalOwnEvents", "JournalUnderLoad"))
 	t.Run("listening at the server", through(pgxstore.Options{Listen: direct}, "ChannelHeals", "CloseTells", "Worker"))
 	t.Run("listening in vain", func(t *testing.T) { listensInVain(t, bouncer) })
 }

@@ -127,7 +127,13 @@ func (s *Store) Journal() journal.Store[pgx.Tx] {
 
 func newJournal(s *Store, in func(pgx.Tx) sqlexec.Executor) journal.Store[pgx.Tx] {
 	return pgstore.NewLog(s.store, s, in, func(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
-		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return do(ctx, tx) })
+		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			err := do(ctx, tx)
+			if err != nil && tx.Conn().IsClosed() {
+				return pgsql.Lost(err)
+			}
+			return err
+		})
 		if errors.Is(err, pgx.ErrTxCommitRollback) {
 			return pgsql.Aborted(err)
 		}

@@ -62,6 +62,15 @@ func class(code string) string {
 // InAborted reports whether an error says that its transaction was aborted before.
 func InAborted(err error) bool { return SQLState(err) == stateAborted }
 
+// Lost is the error of a transaction of ours whose connection broke, whatever was done in it then: it says nothing of
+// what was to be done. It was rolled back. (A deadline of the work's own breaks the connection of some libraries as well.)
+func Lost(err error) error {
+	if errors.Is(err, core.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+}
+
 // Aborted is the error of a commit that the database, or the library, made a rollback of: an earlier error had aborted
 // the transaction, and nobody returned it.
 func Aborted(err error) error {

@@ -53,7 +53,13 @@ func (l *Log[Tx]) InTx(ctx context.Context, do func(context.Context, Tx) error) 
 	case err == nil:
 		return nil
 	case did != nil && (!pgsql.Again(did) || errors.Is(did, core.ErrRetryTx)):
-		return did
+		if pgsql.Spent(did) { // the server ended the connection
+			err = pgsql.Lost(err)
+		}
+		if errors.Is(err, core.ErrUnavailable) {
+			l.s.settled.Forget()
+		}
+		return err
 	case pgsql.Again(err):
 		return fmt.Errorf("%w: %w", core.ErrRetryTx, err)
 	}

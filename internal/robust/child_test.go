@@ -18,16 +18,18 @@ import (
 // child is a worker process. It works until its standard input ends, or until it is killed.
 type child struct {
 	Driver string
-	At     target // of the store
-	Schema string
-	Notes  target // of the marks, past any proxy
-	Table  string
-	ID     string
-	Queues []string
-	Takers int           // per queue
-	Lease  time.Duration // and the rest of it in proportion
-	Poll   time.Duration
-	Work   time.Duration // a run takes up to this
+	// Journal makes it one of a journal, on pgx.
+	Journal bool
+	At      target // of the store
+	Schema  string
+	Notes   target // of the marks, past any proxy
+	Table   string
+	ID      string
+	Queues  []string
+	Takers  int           // per queue
+	Lease   time.Duration // and the rest of it in proportion
+	Poll    time.Duration
+	Work    time.Duration // a run takes up to this
 }
 
 // payload is what a job says about its run.
@@ -58,6 +60,9 @@ func (c *child) run() error {
 		return err
 	}
 	defer notes.close()
+	if c.Journal {
+		return c.runJournal(ctx, notes)
+	}
 	s, err := c.open(ctx, d)
 	if err != nil {
 		return err

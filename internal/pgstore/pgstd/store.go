@@ -3,6 +3,7 @@ package pgstd
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"time"
 
@@ -90,7 +91,15 @@ func InTx(ctx context.Context, db *sql.DB, do func(context.Context, *sql.Tx) err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	if err := do(ctx, tx); err != nil {
-		return err
+		return RolledBack(err, tx.Rollback())
 	}
 	return tx.Commit()
+}
+
+// RolledBack is the error of a transaction whose work failed with did, and whose rollback ended with end.
+func RolledBack(did, end error) error {
+	if errors.Is(end, driver.ErrBadConn) {
+		return pgsql.Lost(did)
+	}
+	return did
 }
