@@ -13,7 +13,7 @@ func settledCases[Tx any]() []journalCase[Tx] {
 	overlap := []Capability{capOverlap}
 	return []journalCase[Tx]{
 		{rule: "J9", name: "pages", run: settledPages[Tx],
-			demands: "ReadSettled answers up to limit events beyond a seq, in order"},
+			demands: "ReadSettled answers up to limit events beyond a seq, in order, and beyond what was ever drawn an AheadError"},
 		{rule: "J9", name: "gap-of-the-dead", run: settledDead[Tx],
 			demands: "seqs that a rolled back transaction drew hold nobody up"},
 		{rule: "J9", name: "gap-that-fills", run: settledGap[Tx], needs: overlap,

@@ -271,6 +271,9 @@ func (o *overlapping) ReadSettled(ctx context.Context, tx *overTx, after int64, 
 		return nil, err
 	}
 	defer o.mu.Unlock()
+	if after > o.seq {
+		return nil, &journal.AheadError{After: after, Drawn: o.seq}
+	}
 	if o.read != nil {
 		return copied(o.read(tx, after), limit, func(*journal.Row) bool { return true }), nil
 	}
