@@ -9,7 +9,7 @@ import (
 	"github.com/stintmq/stint/journal"
 )
 
-// brokenLog is a journal's store whose calls go through functions where a mutant sets one. real is what they break.
+// brokenLog is a journal's store whose calls go through functions where a mutant sets one.
 type brokenLog struct {
 	journal.Store[*overTx]
 
@@ -29,7 +29,7 @@ type brokenLog struct {
 	announceIn  func(ctx context.Context, tx *overTx) error
 }
 
-// rows lets a mutant change every event that leaves the store.
+// seen lets a mutant change every event that leaves the store.
 func (b *brokenLog) seen(change func(*journal.Row)) {
 	all := func(rows []journal.Row, err error) ([]journal.Row, error) {
 		for i := range rows {

@@ -2,13 +2,10 @@ package conformance
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -103,7 +100,7 @@ func (k *jkit[Tx]) journal(opts ...journal.Options) *journal.Journal[Tx] {
 	return j
 }
 
-// open is a transaction of the user's own.
+// openTx is a transaction of the user's own.
 type openTx[Tx any] struct {
 	tx               Tx
 	commit, rollback func()
@@ -187,7 +184,7 @@ func (k *jkit[Tx]) all() []journal.Row {
 	}
 }
 
-// settled reads on from a seq, page by page, until there is no more.
+// settledFrom reads on from a seq, page by page, until there is no more.
 func (k *jkit[Tx]) settledFrom(after int64, page int) []journal.Row {
 	k.Helper()
 	var out []journal.Row
@@ -213,7 +210,7 @@ func (k *jkit[Tx]) settledFrom(after int64, page int) []journal.Row {
 	}
 }
 
-// entity reads an entity's events.
+// history reads an entity's events.
 func (k *jkit[Tx]) history(id string) []journal.Row {
 	k.Helper()
 	var rows []journal.Row
@@ -382,29 +379,3 @@ func (k *jkit[Tx]) sameRow(what string, got, want journal.Row) {
 		k.failf("%s: got %s, want %s", what, g, w)
 	}
 }
-
-// heard gathers what handlers are told. Safe for concurrent use.
-type heard[T cmp.Ordered] struct {
-	mu  sync.Mutex
-	all []T
-}
-
-func (h *heard[T]) add(v T) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all = append(h.all, v)
-}
-
-func (h *heard[T]) list() []T {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.all)
-}
-
-func (h *heard[T]) len() int { return len(h.list()) }
-
-// tickOnce is a moment's pause between two looks.
-func tickOnce() <-chan time.Time { return time.After(tick) }
-
-// passingErrors say nothing of what was tried.
-func passingErrors() []error { return []error{core.ErrUnavailable, core.ErrRetryTx, core.ErrUnknown} }

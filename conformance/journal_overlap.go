@@ -119,7 +119,7 @@ func overlapRacing[Tx any](k *jkit[Tx]) {
 					return fmt.Errorf("version %d was answered where %s was expected", rec.Version, want)
 				}
 				if want == journal.AnyVersion && errors.Is(err, journal.ErrConflict) {
-					return fmt.Errorf("AnyVersion met a conflict: %v", err)
+					return errors.New("AnyVersion met a conflict: " + err.Error())
 				}
 				return err
 			})
