@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	cfg, err := parse(os.Args[1:], os.Stdout)
-	cfg.look = 20 * time.Millisecond // for parents that wait for a moment
+	cfg.look, cfg.lease = 20*time.Millisecond, 2*time.Second // for parents that wait for a moment, and not for long
 	if err == nil {
 		err = launch(cfg, os.Stdout)
 	}

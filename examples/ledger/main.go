@@ -46,6 +46,7 @@ type config struct {
 	store, file string
 	generate    int
 	look        time.Duration // between looks at the progress
+	lease       time.Duration // of webhooks: how long after a kill those that were under way are taken up again
 	log         *slog.Logger  // nil: none
 }
 
@@ -58,7 +59,7 @@ func main() {
 }
 
 func parse(args []string, usage io.Writer) (config, error) {
-	cfg := config{look: time.Second}
+	cfg := config{look: time.Second, lease: 5 * time.Second} // 30 s, the default, suits networks that fail
 	flags := flag.NewFlagSet("ledger", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // errors are exitCode's to print, once
 	flags.StringVar(&cfg.store, "store", "sqlite:stint-ledger.db", "where the bank is: sqlite:PATH or postgres:DSN")
@@ -137,7 +138,7 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	printf(out, "Process %d. The bank is in %s", os.Getpid(), where) // whom to kill: go run is another process
 
 	w, err := b.Worker(journal.WorkerOptions{Core: core.WorkerOptions{
-		Concurrency: callers, Lease: lease, StalledInterval: lease / 2, Logger: cfg.log,
+		Concurrency: callers, Lease: cfg.lease, StalledInterval: cfg.lease / 2, Logger: cfg.log,
 	}})
 	if err != nil {
 		return err
@@ -164,10 +165,6 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 
 // callers is how many webhooks are under way at once: they wait most of the time.
 const callers = 32
-
-// lease is how long after a kill the webhooks that were under way are taken up again. The default of 30 s suits machines
-// that pause and networks that fail.
-const lease = 5 * time.Second
 
 func printf(out io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format+"\n", args...) // a reader that is gone is no reason to stop
