@@ -27,9 +27,6 @@ func openFile(path string) (io.ReadCloser, error) {
 	return os.Open(path)
 }
 
-// batch is how many lines are booked at once: a commit costs as much as many a transfer, and holds others up.
-const batch = 50
-
 // badShown is how many bad lines are quoted.
 const badShown = 10
 
@@ -46,8 +43,8 @@ func (m *imported) refuse(line int64, err error) {
 	}
 }
 
-// load imports a file. A bad line is refused, and stops nothing.
-func (b *bank) load(ctx context.Context, in io.Reader) (did imported, err error) {
+// load imports a file, so many lines in a transaction. A bad line is refused, and stops nothing.
+func (b *bank) load(ctx context.Context, in io.Reader, batch int) (did imported, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	if lines.Scan() && strings.TrimSpace(lines.Text()) != header {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func (p *process) killAfter(more int) {
 func killed(t *testing.T, store string, n, kills int) {
 	t.Helper()
 	file := transfersFile(t, n)
-	args := []string{"-store", store, file}
+	args := []string{"-batch", strconv.Itoa(size(20, 200)), "-store", store, file}
 	for i := range kills {
 		p := start(t, args...)
 		p.killAfter(rand.IntN(2 * n / kills)) // there are about 3.5 n things to do

@@ -31,7 +31,7 @@ func TestKilledOnPostgresAllIsExact(t *testing.T) {
 func TestTwoAtOnceOnPostgres(t *testing.T) {
 	t.Parallel()
 	file := transfersFile(t, 400)
-	args := []string{"-store", postgresStore(t), file}
+	args := []string{"-batch", "20", "-store", postgresStore(t), file}
 	cmds := []*process{start(t, args...), start(t, args...)}
 	for _, c := range cmds {
 		code, output := c.wait()
@@ -90,6 +90,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"-store", "postgres:"}, exitUsage, "unknown -store"},
 		{[]string{"-frsh"}, exitUsage, "-frsh"},
 		{[]string{"a", "b"}, exitUsage, "one file at most"},
+		{[]string{"-batch", "0"}, exitUsage, "-batch must be 1 to 500"},
 		{[]string{lost}, exitFailed, "no such file"},
 		{[]string{"-store", "sqlite:" + lost}, exitFailed, "folder"},
 		{[]string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "l.db"), other}, exitFailed, "must begin with the line " + header},

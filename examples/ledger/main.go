@@ -45,6 +45,7 @@ type usageError struct{ error }
 type config struct {
 	store, file string
 	generate    int
+	batch       int           // transfers per transaction
 	look        time.Duration // between looks at the progress
 	lease       time.Duration // of webhooks: how long after a kill those that were under way are taken up again
 	log         *slog.Logger  // nil: none
@@ -64,6 +65,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 	flags.SetOutput(io.Discard) // errors are exitCode's to print, once
 	flags.StringVar(&cfg.store, "store", "sqlite:stint-ledger.db", "where the bank is: sqlite:PATH or postgres:DSN")
 	flags.IntVar(&cfg.generate, "generate", 0, "print a file of so many transfers, and do nothing else")
+	flags.IntVar(&cfg.batch, "batch", 200, "transfers in a transaction: fewer are slower, and more keep others waiting")
 	verbose := flags.Bool("v", false, "log what journal and worker do to stderr")
 	err := flags.Parse(args)
 	switch {
@@ -76,6 +78,8 @@ func parse(args []string, usage io.Writer) (config, error) {
 		return cfg, usageError{err}
 	case flags.NArg() > 1 || cfg.generate < 0:
 		return cfg, usageError{errors.New("one file at most, and flags before it")}
+	case cfg.batch < 1 || cfg.batch > journal.MaxEvents/2: // one account may have all of them
+		return cfg, usageError{fmt.Errorf("-batch must be 1 to %d", journal.MaxEvents/2)}
 	}
 	cfg.file = flags.Arg(0)
 	if *verbose {
@@ -149,7 +153,7 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	crew.Go(func() { defer stop(); failed = w.Run(working) })
 	crew.Go(func() { b.watch(working, cfg.look, out) })
 	began := time.Now()
-	did, err := b.load(working, in)
+	did, err := b.load(working, in, cfg.batch)
 	took := time.Since(began)
 	if err == nil {
 		err = b.settle(working)
