@@ -52,7 +52,11 @@ func open(ctx context.Context, store string) (db *database, where string, err er
 		return nil, "", usageError{errors.New("unknown -store: use sqlite:PATH or postgres:DSN")}
 	}
 	for _, model := range []any{(*balance)(nil), (*received)(nil)} {
-		if _, err := db.DB().NewCreateTable().Model(model).IfNotExists().Exec(ctx); err != nil {
+		create := db.DB().NewCreateTable().Model(model).IfNotExists()
+		if _, err = create.Exec(ctx); err != nil {
+			_, err = create.Exec(ctx) // of two that start at once Postgres may fail one, and has the table then
+		}
+		if err != nil {
 			return nil, "", errors.Join(err, db.Close())
 		}
 	}
