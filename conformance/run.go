@@ -128,7 +128,7 @@ func (s *suite) runCase(tb testing.TB, c testCase, clock *Clock) {
 		if !s.has[need] {
 			s.skipped[need]++
 			why := "declared lacking: "
-			if !slices.Contains(demanded(), need) {
+			if !slices.Contains(demanded(), need) && !journalDemands(need) {
 				why = "absent: "
 			}
 			tb.Skip(why + string(need))

@@ -32,22 +32,27 @@ func (j *Journal[Tx]) CatchUp(ctx context.Context) (int, error) {
 type poison struct {
 	row Row
 	err error
+	// alone: nothing that concerns the projection stands between the cursor, which was at from, and the event.
+	alone bool
+	from  int64
 }
 
 func (p *poison) Error() string { return fmt.Sprintf("event %d: %v", p.row.Seq, p.err) }
 func (p *poison) Unwrap() error { return p.err }
 
 // step is one batch of one projection, in one transaction (J7). An event that fails rolls all of it back. Then those
-// before it are applied, and then it alone. What fails without naming an event, as a constraint does that is checked by
-// the commit, is found by going on one by one.
-func (j *Journal[Tx]) step(ctx context.Context, p *Projection[Tx]) (scanned int, err error) {
-	limit := p.opts.Batch
-	if p.alone.Load() > 0 {
-		limit = 1
-	}
-	var batch []Row
+// before it are applied, and then it alone.
+func (j *Journal[Tx]) step(ctx context.Context, p *Projection[Tx]) (int, error) {
+	return j.batch(ctx, p, p.opts.Batch)
+}
+
+// batch scans up to limit events. What a database says of no event, such as at the commit, is looked for in batches half
+// as large, until an event is alone with it.
+func (j *Journal[Tx]) batch(ctx context.Context, p *Projection[Tx], limit int) (scanned int, err error) {
+	var rows []Row
+	var from int64
 	err = j.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
-		scanned, batch = 0, nil
+		scanned, rows = 0, nil
 		c, ok, err := j.store.LockCursor(ctx, tx, p.cursor(), false)
 		switch {
 		case err != nil || !ok:
@@ -57,31 +62,32 @@ func (j *Journal[Tx]) step(ctx context.Context, p *Projection[Tx]) (scanned int,
 		case c.RetryAt.After(c.Now):
 			return nil
 		}
-		rows, err := j.store.ReadSettled(ctx, tx, c.Seq, limit)
-		if err != nil || len(rows) == 0 {
+		from = c.Seq
+		page, err := j.store.ReadSettled(ctx, tx, from, limit)
+		if err != nil || len(page) == 0 {
 			return err
 		}
-		batch = upTo(rows, c.FailedSeq)
-		scanned, err = j.apply(ctx, tx, p, &c, batch)
+		rows = upTo(page, c.FailedSeq)
+		scanned, err = j.apply(ctx, tx, p, &c, rows)
 		if err != nil {
 			return err
 		}
+		rows = rows[:scanned]
 		return j.store.SaveCursor(ctx, tx, c)
 	})
 	var bad *poison
 	switch {
 	case err == nil:
-		p.alone.Store(max(p.alone.Load()-int64(scanned), 0))
 		return scanned, nil
-	case passing(ctx, err):
+	case len(rows) == 0 || passing(ctx, err):
 		return 0, err
 	case errors.As(err, &bad):
-	case len(batch) == 1:
-		bad = &poison{batch[0], err}
+	case len(rows) == 1:
+		bad = &poison{row: rows[0], err: err}
 	default:
-		p.alone.Store(int64(len(batch)))
-		return 0, err
+		return j.batch(ctx, p, len(rows)/2)
 	}
+	bad.alone, bad.from = bad.row.Seq == rows[0].Seq, from
 	return 0, j.failed(ctx, p, bad)
 }
 
@@ -120,7 +126,7 @@ func (j *Journal[Tx]) apply(ctx context.Context, tx Tx, p *Projection[Tx], c *Cu
 					return i, err
 				}
 			} else if err := protect(func() error { return do(ctx, tx, r) }); err != nil {
-				return i, &poison{r, err}
+				return i, &poison{row: r, err: err}
 			}
 		}
 		c.Seq = r.Seq
@@ -143,16 +149,16 @@ func (j *Journal[Tx]) failed(ctx context.Context, p *Projection[Tx], bad *poison
 		if err != nil || c.Seq >= bad.row.Seq {
 			return err // somebody else got past it
 		}
-		first := c.FailedSeq != bad.row.Seq
-		if first {
+		if c.FailedSeq != bad.row.Seq {
 			c.Failures, c.FailedSeq = 0, bad.row.Seq
 		}
-		c.Failures++
 		c.LastError = brief(bad.err)
-		c.RetryAt = c.Now.Add(later(c.Failures))
-		if first {
+		if !bad.alone || c.Seq != bad.from {
 			c.RetryAt = c.Now // at once: those before it, and then it alone
+			return j.store.SaveCursor(ctx, tx, c)
 		}
+		c.Failures++
+		c.RetryAt = core.Micros(c.Now.Add(later(c.Failures)))
 		if p.opts.OnError != Stall && c.Failures >= p.opts.Tries {
 			if err := j.pass(ctx, tx, p, &c, bad); err != nil {
 				return err
@@ -163,8 +169,7 @@ func (j *Journal[Tx]) failed(ctx context.Context, p *Projection[Tx], bad *poison
 	return errors.Join(bad, err)
 }
 
-// pass gets a projection past a poison event. It is tried alone before its failures count to the policy's limit, so
-// nothing stands between it and the cursor but what does not concern the projection.
+// pass gets a projection past a poison event that was tried alone: those before it have been applied.
 func (j *Journal[Tx]) pass(ctx context.Context, tx Tx, p *Projection[Tx], c *Cursor, bad *poison) error {
 	if p.opts.OnError == ParkEntity {
 		if err := j.park(ctx, tx, c, bad.row, c.LastError); err != nil {

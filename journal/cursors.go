@@ -9,7 +9,7 @@ import (
 
 // Reset empties a projection and has it begin again: in one transaction it locks the cursor, so that no batch lands
 // between, calls clear, and moves the cursor to the beginning (J8). Parked and skipped events are forgotten. clear may
-// be nil. An inline projection can't be reset: an *core.UnsupportedError.
+// be nil. An inline projection can't be reset: an *core.UnsupportedError, or a *ModeError for one that was made inline.
 func (j *Journal[Tx]) Reset(ctx context.Context, projection string, clear func(ctx context.Context, tx Tx) error) error {
 	p, err := j.projection(projection)
 	if err != nil {
@@ -22,6 +22,9 @@ func (j *Journal[Tx]) Reset(ctx context.Context, projection string, clear func(c
 		c, _, err := j.store.LockCursor(ctx, tx, p.cursor(), true)
 		if err != nil {
 			return err
+		}
+		if c.Inline {
+			return &ModeError{c.Name, true}
 		}
 		if clear != nil {
 			if err := clear(ctx, tx); err != nil {

@@ -35,6 +35,7 @@ type shared[Tx any] struct {
 	projections []*Projection[Tx] // in order of registration
 	taps        []*tap
 	made        map[string]bool // inline projections whose cursor is known to be there
+	claimed     map[string]bool // those for which this process made one, in a transaction that may not have committed
 }
 
 // Options of New. The zero value is good.
@@ -62,7 +63,8 @@ func New[Tx any](store Store[Tx], opts Options) (*Journal[Tx], error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Journal[Tx]{shared: &shared[Tx]{
-		store: store, jobs: store.Jobs(), opts: opts, effects: make(map[string]*effect[Tx]), made: make(map[string]bool),
+		store: store, jobs: store.Jobs(), opts: opts, effects: make(map[string]*effect[Tx]),
+		made: make(map[string]bool), claimed: make(map[string]bool),
 	}}, nil
 }
 
@@ -90,6 +92,7 @@ func (j *Journal[Tx]) InTx(ctx context.Context, do func(ctx context.Context, tx 
 // Announce wakes those who wait for events, after the commit of a transaction of the caller's. It is a hint: a failure
 // is logged, and they poll.
 func (j *Journal[Tx]) Announce(ctx context.Context) {
+	j.confirmInline(ctx)
 	if err := j.store.Announce(ctx); err != nil {
 		j.opts.Logger.Warn("journal: readers were not told of events, and will find them by polling", "error", err)
 	}

@@ -121,11 +121,11 @@ func (j *Journal[Tx]) asides(ctx context.Context, space, projection string, limi
 // is. Later events of the entity then go their way again.
 func (j *Journal[Tx]) Replay(ctx context.Context, projection string, key EntityKey) (int, error) {
 	return j.unpark(ctx, projection, key, func(ctx context.Context, tx Tx, p *Projection[Tx], seq int64) error {
-		rows, err := j.store.ReadLog(ctx, Filter{After: seq - 1, Before: seq + 1, Limit: 1})
+		rows, err := j.store.ReadSettled(ctx, tx, seq-1, 1) // parked, and so settled
 		if err != nil {
 			return err
 		}
-		if len(rows) == 0 {
+		if len(rows) == 0 || rows[0].Seq != seq {
 			return fmt.Errorf("journal: event %d is not there", seq)
 		}
 		if do := p.handler(&rows[0].Header); do != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -43,7 +42,6 @@ type Projection[Tx any] struct {
 	name     string
 	opts     ProjectionOptions
 	handlers []handler[Tx]
-	alone    atomic.Int64 // so many events are tried one by one
 }
 
 type handler[Tx any] struct {
@@ -193,7 +191,7 @@ func (j *Journal[Tx]) inline(ctx context.Context, tx Tx, rows []Row) error {
 }
 
 // claimInline sees to it that no worker applies an inline projection too: its cursor says so. The row is made once, by
-// the first transaction that commits.
+// the first transaction that commits. Nothing outside of the transaction is asked: it may hold the only connection.
 func (j *Journal[Tx]) claimInline(ctx context.Context, tx Tx, p *Projection[Tx]) error {
 	name := p.cursor()
 	j.mu.RLock()
@@ -202,31 +200,45 @@ func (j *Journal[Tx]) claimInline(ctx context.Context, tx Tx, p *Projection[Tx])
 	if made {
 		return nil
 	}
-	cursors, _, err := j.store.Cursors(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range cursors {
-		switch {
-		case c.Name != name:
-		case !c.Inline:
-			return &ModeError{name, false}
-		default:
-			j.mu.Lock()
-			j.made[name] = true
-			j.mu.Unlock()
-			return nil
-		}
-	}
 	c, _, err := j.store.LockCursor(ctx, tx, name, true)
 	switch {
 	case err != nil:
 		return err
-	case c.Inline:
-		return nil
-	case c.Seq > 0 || c.FailedSeq > 0:
+	case !c.Inline && (c.Seq > 0 || c.FailedSeq > 0):
 		return &ModeError{name, false}
+	}
+	j.mu.Lock()
+	if c.Inline && !j.claimed[name] {
+		j.made[name] = true // by another process, which committed
+	}
+	j.claimed[name] = j.claimed[name] || !c.Inline
+	j.mu.Unlock()
+	if c.Inline {
+		return nil
 	}
 	c.Inline = true
 	return j.store.SaveCursor(ctx, tx, c)
+}
+
+// confirmInline looks whether the claims of this process were committed: until it knows, each Record locks the cursors
+// again. Not to be called within a transaction.
+func (j *Journal[Tx]) confirmInline(ctx context.Context) {
+	j.mu.RLock()
+	unsure := len(j.claimed) > 0
+	j.mu.RUnlock()
+	if !unsure {
+		return
+	}
+	cursors, _, err := j.store.Cursors(ctx)
+	if err != nil {
+		return // the next one may know
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range cursors {
+		if c.Inline && j.claimed[c.Name] {
+			j.made[c.Name] = true
+			delete(j.claimed, c.Name)
+		}
+	}
 }

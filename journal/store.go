@@ -32,13 +32,14 @@ type Store[Tx any] interface {
 	// unseen event of a smaller seq before it (J9): whoever reads from the last one on misses none.
 	ReadSettled(ctx context.Context, tx Tx, after int64, limit int) ([]Row, error)
 
-	// ReadLog returns committed events by seq, for people: it does not wait for those that are on their way.
+	// ReadLog returns committed events by seq, for people: it does not wait for those that are on their way. The filter's
+	// Limit is set.
 	ReadLog(ctx context.Context, f Filter) ([]Row, error)
 
 	// LockCursor locks a cursor until the transaction ends, and returns it; one that is not there yet is made, with Seq
 	// 0. Where somebody else has it locked: with wait it waits, else it returns false.
 	LockCursor(ctx context.Context, tx Tx, name string, wait bool) (Cursor, bool, error)
-	// SaveCursor stores a cursor that is locked.
+	// SaveCursor stores a cursor that is locked. RetryAt is in whole microseconds.
 	SaveCursor(ctx context.Context, tx Tx, c Cursor) error
 	// Cursors returns all cursors by name, and the log's end.
 	Cursors(ctx context.Context) ([]Cursor, Head, error)
@@ -75,7 +76,7 @@ type Filter struct {
 	Before               int64     // below this seq; 0: no bound
 	Newest               bool      // the newest first
 	Since                time.Time // recorded at or after; zero: no bound
-	Limit                int       // 0: 100; at most 1,000
+	Limit                int       // at most 1,000; Journal.History makes 100 of 0
 }
 
 // Cursor is where a projection stands.

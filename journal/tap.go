@@ -17,7 +17,8 @@ type tap struct {
 // Tap declares a function that every running worker calls for each event of the type that is recorded while it runs:
 // in order of seq, once per worker, and never again (J10). What it returns, and a panic, is logged and otherwise
 // nothing; events of a time when no worker ran are not seen. Taps read the log from where it ended when the worker
-// started, behind its settled horizon (J9): a broken wake channel delays them, and loses none.
+// started, behind its settled horizon (J9): a broken wake channel delays them, and loses none. A transaction that was open when the
+// worker started, and commits later, may have drawn its seqs before that end: these are not seen.
 func Tap[P, Tx any](j *Journal[Tx], name string, r Ref[P], run func(context.Context, Event[P]) error) error {
 	if r.def == nil || run == nil || name == "" {
 		return &core.InvalidError{Field: "Tap", Reason: "needs a name, a declared type and a function"}
@@ -66,7 +67,10 @@ func (t *tail[Tx]) pass(ctx context.Context) (int, error) {
 	t.j.mu.RLock()
 	taps := t.j.taps
 	t.j.mu.RUnlock()
-	for _, r := range rows {
+	for i, r := range rows {
+		if ctx.Err() != nil {
+			return i, nil // taps are told of no more once the worker stops
+		}
 		for _, tap := range taps {
 			if !tap.def.matches(&r.Header) {
 				continue

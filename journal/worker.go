@@ -26,8 +26,9 @@ type Worker[Tx any] struct {
 	core *core.Worker // nil: no effects
 	busy atomic.Bool
 
-	projections, taps *loop
-	all               []*loop
+	tail        *tail[Tx] // nil: no taps
+	projections *loop     // nil: none
+	all         []*loop
 }
 
 // Worker returns a worker for what is declared by now.
@@ -60,8 +61,8 @@ func (j *Journal[Tx]) Worker(opts WorkerOptions) (*Worker[Tx], error) {
 		w.all = append(w.all, w.projections)
 	}
 	if !opts.NoTaps && taps > 0 {
-		w.taps = newLoop((&tail[Tx]{j: j}).pass)
-		w.all = append(w.all, w.taps)
+		w.tail = &tail[Tx]{j: j}
+		w.all = append(w.all, newLoop(w.tail.pass))
 	}
 	return w, nil
 }
@@ -81,6 +82,11 @@ func (w *Worker[Tx]) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer w.busy.Store(false)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if w.tail != nil {
+		w.tail.begun = false // what was recorded since the last Run is not tapped
+	}
 	var loops sync.WaitGroup
 	for _, l := range w.all {
 		loops.Go(func() { l.run(ctx, w.opts.Poll, w.failed) })
@@ -91,6 +97,7 @@ func (w *Worker[Tx]) Run(ctx context.Context) error {
 	var err error
 	if w.core != nil {
 		err = w.core.Run(ctx)
+		cancel() // it may have refused to
 	} else {
 		<-ctx.Done()
 	}
@@ -137,7 +144,6 @@ func (w *Worker[Tx]) Drain(ctx context.Context, opts core.DrainOptions) (effects
 func (w *Worker[Tx]) listen(ctx context.Context) {
 	var since core.WakeToken
 	for failures := 0; ctx.Err() == nil; {
-		began := time.Now()
 		wake, err := w.j.jobs.AwaitWake(ctx, []string{WakeQueue}, since)
 		if err != nil {
 			failures++
@@ -146,9 +152,7 @@ func (w *Worker[Tx]) listen(ctx context.Context) {
 		}
 		failures, since = 0, wake.Token
 		w.Wake()
-		if time.Since(began) < time.Millisecond {
-			rest(ctx, 5*time.Millisecond) // a channel that always returns must not make a hot loop (Q24)
-		}
+		rest(ctx, 5*time.Millisecond) // a channel that always returns must not make a hot loop (Q24)
 	}
 }
 
@@ -171,30 +175,47 @@ func (l *loop) nudge() {
 }
 
 func (l *loop) run(ctx context.Context, poll time.Duration, failed func(error)) {
-	failures := 0
+	failures, said := 0, ""
 	for ctx.Err() == nil {
 		n, err := l.pass(ctx)
-		if err != nil && ctx.Err() == nil {
-			if failures == 0 {
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			if text := err.Error(); text != said {
 				failed(err)
+				said = text
 			}
 			failures++
 			if n == 0 {
-				rest(ctx, min(50*time.Millisecond<<min(failures, 7), 5*time.Second))
+				l.cool(ctx, min(50*time.Millisecond<<min(failures, 7), 5*time.Second, max(poll, time.Second)))
 			}
-			continue
+		default:
+			failures, said = 0, ""
+			if n == 0 {
+				l.idle(ctx, poll)
+			}
 		}
-		failures = 0
-		if n > 0 {
-			continue
-		}
-		timer := time.NewTimer(poll*3/4 + rand.N(poll/2))
-		select {
-		case <-ctx.Done():
-		case <-l.woken:
-		case <-timer.C:
-		}
-		timer.Stop()
+	}
+}
+
+// cool pauses after a failure: for a moment in any case, so that wakes do not make it hot, and then at most until the
+// next wake, since what failed may be one projection of many.
+func (l *loop) cool(ctx context.Context, d time.Duration) {
+	const moment = 100 * time.Millisecond
+	rest(ctx, min(d, moment))
+	if d > moment {
+		l.idle(ctx, d-moment)
+	}
+}
+
+// idle waits for d, +-25 %, for a wake, or until ctx ends.
+func (l *loop) idle(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d*3/4 + rand.N(d/2))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-l.woken:
+	case <-timer.C:
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/journal"
@@ -265,8 +266,9 @@ func (l eventLog) LockCursor(ctx context.Context, tx *Transaction, name string, 
 	if !ok {
 		c = l.s.events.cursors[name]
 	}
-	c.Name, c.Now = name, core.Micros(l.s.clock.Now())
+	c.Name = name
 	p.cursors[name] = c
+	c.Now = core.Micros(l.s.clock.Now())
 	return c, true, nil
 }
 
@@ -280,6 +282,7 @@ func (l eventLog) SaveCursor(ctx context.Context, tx *Transaction, c journal.Cur
 	if !p.locked[c.Name] {
 		return &core.InvalidError{Field: "Cursor", Reason: "is not locked by this transaction"}
 	}
+	c.Now = time.Time{} // not kept
 	p.cursors[c.Name] = c
 	return nil
 }
