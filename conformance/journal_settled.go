@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -44,7 +45,13 @@ func settledPages[Tx any](k *jkit[Tx]) {
 	}
 	eqs(k.kit, "beyond the fifth", seqs(k.settledFrom(want[4], 3)), want[5:])
 	eq(k.kit, "beyond the last", len(k.settledFrom(want[11], 3)), 0)
-	eq(k.kit, "beyond the end", len(k.settledFrom(want[11]+1000, 3)), 0)
+	err := k.store.InTx(k.ctx, func(ctx context.Context, tx Tx) error {
+		_, err := k.store.ReadSettled(ctx, tx, want[11]+1000, 3)
+		return err
+	})
+	if !errors.Is(err, journal.ErrAhead) {
+		k.failf("beyond what was ever drawn: %v, want ErrAhead", err)
+	}
 }
 
 func settledDead[Tx any](k *jkit[Tx]) {

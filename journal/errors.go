@@ -14,6 +14,9 @@ var (
 	// declared (J4). It is an *UnknownTypeError.
 	ErrUnknownType = errors.New("journal: unknown event type")
 
+	// ErrAhead: a reader stands behind all that was ever in the log (J9). It is an *AheadError.
+	ErrAhead = errors.New("journal: cursor is ahead of the log")
+
 	// ErrUnknownProjection: this journal has no projection of that name (J8).
 	ErrUnknownProjection = errors.New("journal: unknown projection")
 
@@ -56,6 +59,20 @@ func (e *UnknownTypeError) Error() string {
 
 // Is makes errors.Is(err, ErrUnknownType) hold.
 func (e *UnknownTypeError) Is(target error) bool { return target == ErrUnknownType }
+
+// AheadError is an ErrAhead: the log was restored from an older copy than the cursor, or made anew. What is recorded now
+// gets seqs that the cursor has passed, and would be missed: Reset the projection.
+type AheadError struct {
+	After int64 // where the reader stands
+	Drawn int64 // the newest seq that was drawn
+}
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("journal: cursor at %d is ahead of the log, which ends at %d: it is of another copy of the log; reset it", e.After, e.Drawn)
+}
+
+// Is makes errors.Is(err, ErrAhead) hold.
+func (e *AheadError) Is(target error) bool { return target == ErrAhead } //nolint:errorlint // identity is the question
 
 // DecodeError: the payload of a stored event is not what its type says (J4).
 type DecodeError struct {

@@ -29,7 +29,9 @@ type Store[Tx any] interface {
 	ReadEntity(ctx context.Context, tx Tx, key EntityKey, after int64, limit int) ([]Row, error)
 
 	// ReadSettled returns up to limit events beyond a seq, in order of seq, and never one that may come to have an
-	// unseen event of a smaller seq before it (J9): whoever reads from the last one on misses none.
+	// unseen event of a smaller seq before it (J9): whoever reads from the last one on misses none. Beyond a seq that was
+	// never drawn it is an *AheadError. Where transactions overlap tx must be at READ COMMITTED: a *core.InvalidError
+	// else. A page may be shorter than limit before the end, where payloads are large.
 	ReadSettled(ctx context.Context, tx Tx, after int64, limit int) ([]Row, error)
 
 	// ReadLog returns committed events by seq, for people: it does not wait for those that are on their way. The filter's

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/stintmq/stint/core"
@@ -61,6 +62,9 @@ func (t *tail[Tx]) pass(ctx context.Context) (int, error) {
 		rows, err = t.j.store.ReadSettled(ctx, tx, t.after, pageSize)
 		return err
 	})
+	if errors.Is(err, ErrAhead) {
+		t.begun = false // a standby took over that lacked the last events: they are gone, and so are their seqs
+	}
 	if err != nil {
 		return 0, err
 	}

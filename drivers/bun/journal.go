@@ -7,6 +7,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/stintmq/stint/internal/litesql"
+	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgstore/pgstd"
 	"github.com/stintmq/stint/journal"
 )
@@ -17,7 +18,17 @@ func (s *Store) Journal() journal.Store[bun.Tx] {
 	switch e := s.engine.(type) {
 	case postgres:
 		return pgstd.Log(e.Store, s, func(tx bun.Tx) *sql.Tx { return tx.Tx }, func(ctx context.Context, do func(context.Context, bun.Tx) error) error {
-			return inBunTx(ctx, s.db, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, do)
+			return inBunTx(ctx, s.db, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(ctx context.Context, tx bun.Tx) error {
+				if err := do(ctx, tx); err != nil {
+					return err
+				}
+				// pgdriver says nothing of a commit that the database makes a rollback of.
+				_, err := tx.Tx.ExecContext(ctx, "select 1")
+				if pgsql.InAborted(err) {
+					return pgsql.Aborted(err)
+				}
+				return err
+			})
 		})
 	case *lite:
 		return liteLog{e, s}

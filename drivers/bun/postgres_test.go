@@ -22,6 +22,7 @@ import (
 	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
 	"github.com/stintmq/stint/internal/stdsql"
+	"github.com/stintmq/stint/journal"
 )
 
 // The kits are shared by all tests, as the server is; one for each library below bun.
@@ -58,7 +59,7 @@ func library(t *testing.T, k *pgstoretest.Kit) {
 	}
 	t.Run("Encoding", k.Encoding)
 	for _, name := range []string{"OddSchemaName", "DeadTransactions", "EndsBehindHeartbeats", "HeldRowHoldsNobodyUp", "TransactionsAboveReadCommitted", "LateCommit", "NilTx",
-		"ChannelHeals", "CloseTells", "Closed", "Worker"} {
+		"ChannelHeals", "CloseTells", "Closed", "Worker", "JournalBytes", "JournalHoles", "JournalCommits", "JournalRetries"} {
 		t.Run(name, func(t *testing.T) { k.Case(t, name) })
 	}
 }
@@ -128,7 +129,12 @@ func onPostgres(db *bun.DB, listen listening) (*pgstoretest.DB, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &pgstoretest.Tx{View: s.(*bunstore.Store).WithTx(tx), X: stdsql.In(tx.Tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
+			return &pgstoretest.Tx{Own: tx, View: s.(*bunstore.Store).WithTx(tx), X: stdsql.In(tx.Tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
+		},
+		Journal: func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
+			return pgstoretest.JournalOf(s.(*bunstore.Store).Journal(), func(tx bun.Tx) *pgstoretest.Tx {
+				return &pgstoretest.Tx{Own: tx, X: stdsql.In(tx.Tx)}
+			})
 		},
 		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*bunstore.Store).WithTx(bun.Tx{}) },
 		Close: db.Close,

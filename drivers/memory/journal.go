@@ -212,6 +212,13 @@ func (l eventLog) ReadSettled(ctx context.Context, tx *Transaction, after int64,
 		}
 		return len(out) < limit
 	})
+	drawn := int64(len(l.s.events.rows))
+	if tx.events != nil {
+		drawn += int64(len(tx.events.rows))
+	}
+	if after > drawn {
+		return nil, &journal.AheadError{After: after, Drawn: drawn}
+	}
 	return out, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stintmq/stint/internal/failing"
 	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
+	"github.com/stintmq/stint/journal"
 )
 
 // mutant is a store with one fault in its SQL, and the cases that have to catch it: those of the conformance suite, and
@@ -88,6 +89,9 @@ func brokenKit(t *testing.T) (*pgstoretest.Kit, *pgstoretest.Rewriting) {
 		broken.Backend = db.Backend
 		db.On = func(schema string, clock core.Clock) (pgstoretest.Store, error) {
 			return pgxstore.NewOn(broken, pool, pgxstore.Options{Schema: schema, Clock: clock})
+		}
+		db.Journal = func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
+			return pgstoretest.JournalOf(pgxstore.JournalOn(s.(*pgxstore.Store), broken.Over), inTx)
 		}
 		begin := db.Begin
 		db.Begin = func(ctx context.Context, s pgstoretest.Store, repeatable bool) (*pgstoretest.Tx, error) {

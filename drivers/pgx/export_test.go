@@ -7,6 +7,7 @@ import (
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgstore"
 	"github.com/stintmq/stint/internal/sqlexec"
+	"github.com/stintmq/stint/journal"
 )
 
 // NewBackend is what New makes for itself.
@@ -22,3 +23,8 @@ func View(s *Store, x sqlexec.Executor) core.TxView { return pgstore.View(s.stor
 
 // Executor runs statements in a transaction.
 func Executor(tx pgx.Tx) sqlexec.Executor { return executor{tx} }
+
+// JournalOn is Journal with executors of the caller's.
+func JournalOn(s *Store, over func(sqlexec.Executor) sqlexec.Executor) journal.Store[pgx.Tx] {
+	return newJournal(s, func(tx pgx.Tx) sqlexec.Executor { return over(executor{tx}) })
+}

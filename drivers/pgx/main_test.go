@@ -12,6 +12,7 @@ import (
 	pgxstore "github.com/stintmq/stint/drivers/pgx"
 	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
+	"github.com/stintmq/stint/journal"
 )
 
 // kit is shared by all tests, as the server is. The others send arguments in other ways: poolers ask for them.
@@ -90,12 +91,18 @@ func connectTo(dsn string, mode pgx.QueryExecMode, opts pgxstore.Options) (*pgst
 				return nil, err
 			}
 			return &pgstoretest.Tx{
-				View: s.(*pgxstore.Store).WithTx(tx), X: pgxstore.Executor(tx),
+				Own: tx, View: s.(*pgxstore.Store).WithTx(tx), X: pgxstore.Executor(tx),
 				Commit:   func() error { return tx.Commit(ctx) },
 				Rollback: func() error { return tx.Rollback(ctx) },
 			}, nil
+		},
+		Journal: func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
+			return pgstoretest.JournalOf(s.(*pgxstore.Store).Journal(), inTx)
 		},
 		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*pgxstore.Store).WithTx(nil) },
 		Close: func() error { pool.Close(); return nil },
 	}, nil
 }
+
+// inTx is a transaction of the journal's.
+func inTx(tx pgx.Tx) *pgstoretest.Tx { return &pgstoretest.Tx{Own: tx, X: pgxstore.Executor(tx)} }

@@ -120,5 +120,41 @@ func mutants() []mutant {
 			{"select id, seq, name from {}.jobs where", "select id, seq, name from {}.jobs where false and"}}}, []string{"ids/duplicate"}},
 		{"ids are locked in the order of the request", &pgstoretest.Fault{In: "insert into {}.jobs", Edits: edits{
 			{`order by id collate "C", seq`, "order by seq"}}}, []string{"IDsInOneOrder"}},
+
+		{"appends lock no head", &pgstoretest.Fault{In: "insert into {}.events", Edits: edits{
+			{"update {}.entities set version = version + $5::bigint where kind = $2::text and id = $3::text and version = $4::bigint returning version",
+				"select version + $5::bigint as version from {}.entities where kind = $2::text and id = $3::text and version = $4::bigint"}}},
+			[]string{"JournalRetries"}},
+		{"appends take the time before they wait", &pgstoretest.Fault{In: "insert into {}.events", Edits: edits{
+			{"coalesce($1::timestamptz, clock_timestamp()) as now from h", "coalesce($1::timestamptz, statement_timestamp()) as now from h"}}},
+			[]string{"JournalRetries"}},
+		{"barriers have no holders", &pgstoretest.Fault{In: "array(select virtualtransaction from pg_locks", Edits: edits{
+			{"l.mode = 'RowExclusiveLock'", "false"}}}, []string{"JournalHoles"}},
+		{"barriers wait for nobody", &pgstoretest.Fault{In: "l.virtualtransaction = any($1::text[])", Edits: edits{
+			{"l.virtualtransaction = any($1::text[]) or l.pid is null", "$1::text[] is null"}}}, []string{"JournalHoles"}},
+		{"barriers wait for whoever looks at the log", &pgstoretest.Fault{In: "pg_locks", Edits: edits{
+			{"l.mode = 'RowExclusiveLock'", "l.mode in ('RowExclusiveLock', 'AccessShareLock') and l.pid <> pg_backend_pid()"}}},
+			[]string{"JournalNothingElseWaits"}},
+		{"barriers leave the reader's own transaction out", &pgstoretest.Fault{In: "array(select virtualtransaction from pg_locks", Edits: edits{
+			{"and l.granted", "and l.granted and l.pid is distinct from pg_backend_pid()"}}}, []string{"JournalOwnEvents"}},
+		{"horizons are where the sequence is", &pgstoretest.Fault{In: "array(select virtualtransaction from pg_locks", Edits: edits{
+			{"(select max(seq) from {}.events)", "(select max(seq) + 1000 from {}.events)"}}}, []string{"JournalHoles"}},
+		{"pages end at the oldest transaction", &pgstoretest.Fault{In: "pg_is_in_recovery()", Edits: edits{
+			{"where seq > $1::bigint", "where seq > $1::bigint and xmin::text::bigint < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"}}},
+			[]string{"JournalNothingElseWaits"}},
+		{"pages are in the order of transactions", &pgstoretest.Fault{In: "pg_is_in_recovery()", Edits: edits{
+			{"where before < $3::bigint order by seq", "where before < $3::bigint order by version desc"}}}, []string{"JournalBytes"}},
+		{"pages are of any size", &pgstoretest.Fault{In: "pg_is_in_recovery()", Edits: edits{
+			{"where before < $3::bigint", "where $3::bigint > 0"}}}, []string{"JournalLargePages"}},
+		{"pages are of any snapshot", &pgstoretest.Fault{In: "pg_is_in_recovery()", Edits: edits{
+			{"current_setting('transaction_isolation')", "'read committed'"}}}, []string{"JournalLevels"}},
+		{"cursors are not locked", &pgstoretest.Fault{In: "from {}.cursors where name", Edits: edits{
+			{" for update", ""}, {" skip locked", ""}}}, []string{"JournalCursors"}},
+		{"cursors are waited for while they are made", &pgstoretest.Fault{In: "insert into {}.cursors", Edits: edits{
+			{"where pg_try_advisory_xact_lock", "where true or pg_try_advisory_xact_lock"}}}, []string{"JournalCursors"}},
+		{"nobody looks how seqs are drawn", &pgstoretest.Fault{In: "from pg_sequence s", Edits: edits{
+			{"s.seqcache = 1 and s.seqincrement = 1 and not s.seqcycle", "true"}}}, []string{"JournalSequence"}},
+		{"nobody looks what was drawn", &pgstoretest.Fault{In: "pg_sequence_last_value", Edits: edits{
+			{"coalesce(pg_sequence_last_value(s.seqrelid), 0)", "9223372036854775807::bigint"}}}, []string{"JournalSequence"}},
 	}
 }

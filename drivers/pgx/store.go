@@ -11,6 +11,7 @@ package pgxstore
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgstore"
 	"github.com/stintmq/stint/internal/sqlexec"
 	"github.com/stintmq/stint/journal"
@@ -115,14 +117,21 @@ func (s *Store) WithTx(tx pgx.Tx) core.TxView {
 
 // Journal keeps a journal in this store's schema, for journal.New.
 func (s *Store) Journal() journal.Store[pgx.Tx] {
-	in := func(tx pgx.Tx) sqlexec.Executor {
+	return newJournal(s, func(tx pgx.Tx) sqlexec.Executor {
 		if tx == nil {
 			return nil
 		}
 		return executor{tx}
-	}
+	})
+}
+
+func newJournal(s *Store, in func(pgx.Tx) sqlexec.Executor) journal.Store[pgx.Tx] {
 	return pgstore.NewLog(s.store, s, in, func(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
-		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return do(ctx, tx) })
+		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return do(ctx, tx) })
+		if errors.Is(err, pgx.ErrTxCommitRollback) {
+			return pgsql.Aborted(err)
+		}
+		return err
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
 	"github.com/stintmq/stint/internal/stdsql"
+	"github.com/stintmq/stint/journal"
 )
 
 // kit is shared by all tests, as the server is; binary sends arguments in binary form where pq can.
@@ -85,7 +86,12 @@ func connect(dsn string) (*pgstoretest.DB, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &pgstoretest.Tx{View: s.(*pqstore.Store).WithTx(tx), X: stdsql.In(tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
+			return &pgstoretest.Tx{Own: tx, View: s.(*pqstore.Store).WithTx(tx), X: stdsql.In(tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
+		},
+		Journal: func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
+			return pgstoretest.JournalOf(s.(*pqstore.Store).Journal(), func(tx *sql.Tx) *pgstoretest.Tx {
+				return &pgstoretest.Tx{Own: tx, X: stdsql.In(tx)}
+			})
 		},
 		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*pqstore.Store).WithTx(nil) },
 		Close: db.Close,

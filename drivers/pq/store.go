@@ -14,10 +14,14 @@ package pqstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io/fs"
 	"log/slog"
 
+	"github.com/lib/pq"
+
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgstore"
 	"github.com/stintmq/stint/internal/pgstore/pgstd"
 	"github.com/stintmq/stint/internal/pqlisten"
@@ -114,7 +118,11 @@ func (s *Store) WithTx(tx *sql.Tx) core.TxView { return pgstd.View(s.store, tx) 
 // Journal keeps a journal in this store's schema, for journal.New.
 func (s *Store) Journal() journal.Store[*sql.Tx] {
 	return pgstd.Log(s.store, s, func(tx *sql.Tx) *sql.Tx { return tx }, func(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
-		return pgstd.InTx(ctx, s.db, do)
+		err := pgstd.InTx(ctx, s.db, do)
+		if errors.Is(err, pq.ErrInFailedTransaction) {
+			return pgsql.Aborted(err)
+		}
+		return err
 	})
 }
 

@@ -16,6 +16,7 @@ const (
 		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning seq`
 	sqlEntityPage = `select ` + eventColumns + ` from stint_events where kind = ? and entity = ? and version > ? order by version limit ?`
 	sqlLogPage    = `select ` + eventColumns + ` from stint_events where seq > ? order by seq limit ?`
+	sqlLastDrawn  = `select coalesce(max(seq), 0) from sqlite_sequence where name = 'stint_events'`
 	sqlLogEnd     = `select coalesce(max(seq), 0) from stint_events`
 
 	cursorColumns = `name, seq, inline, failures, failed_seq, last_error, parked, retry_at`
@@ -93,7 +94,15 @@ func (s *Session) ReadEntity(ctx context.Context, key journal.EntityKey, after i
 
 // ReadSettled implements journal.Store: one transaction at a time writes, so whatever is visible is settled (J9).
 func (s *Session) ReadSettled(ctx context.Context, after int64, limit int) ([]journal.Row, error) {
-	return s.eventPage(ctx, sqlLogPage, after, limit)
+	rows, err := s.eventPage(ctx, sqlLogPage, after, limit)
+	if err != nil || len(rows) > 0 {
+		return rows, err
+	}
+	var drawn int64
+	if _, err := sqlexec.One(ctx, s.x, []any{&drawn}, sqlLastDrawn); err != nil || after <= drawn {
+		return nil, err
+	}
+	return nil, &journal.AheadError{After: after, Drawn: drawn}
 }
 
 // ReadLog implements journal.Store. Within an entity the order of versions is that of seqs.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/journal"
 )
 
 // The result codes of SQLite that say more than "it failed", https://sqlite.org/rescode.html.
@@ -89,7 +90,7 @@ func Busy(err error) bool {
 // answered reports whether an error is an answer of the contract and not a failure.
 func answered(err error) bool {
 	for _, answer := range []error{core.ErrNotFound, core.ErrLeaseLost, core.ErrUnavailable, core.ErrUnknown,
-		core.ErrRetryTx, errors.ErrUnsupported} {
+		core.ErrRetryTx, errors.ErrUnsupported, journal.ErrConflict, journal.ErrAhead} {
 		if errors.Is(err, answer) {
 			return true
 		}

@@ -18,7 +18,7 @@ func TestUpgrade(t *testing.T) {
 	ctx := context.Background()
 	db := database(t)
 	within(t, db, func(x sqlexec.Executor) { // as it was
-		for _, text := range []string{"drop view stint_job_status", "delete from stint_schema where version > 1"} {
+		for _, text := range []string{"drop view stint_job_status", "drop table stint_events", "drop table stint_cursors", "drop table stint_notes", "delete from stint_schema where version > 1"} {
 			_, err := x.Exec(ctx, text)
 			require.NoError(t, err)
 		}

@@ -9,12 +9,25 @@ import (
 )
 
 const (
+	sqlLogEnd = `select coalesce((select max(seq) from {}.events), 0), coalesce($1::timestamptz, clock_timestamp())`
+
+	// Of transactions of other users only those may know the age who may read all statistics. One that is prepared goes
+	// by the name that it had, or one made up after a restart: what it holds besides tells its number.
+	sqlOldestAppender = `select coalesce(max(extract(epoch from clock_timestamp() - coalesce(a.xact_start, p.prepared))) * 1000000, 0)::bigint
+		from pg_locks l
+		left join pg_stat_activity a on a.pid = l.pid
+		left join pg_locks x on l.pid is null and x.pid is null and x.locktype = 'transactionid' and x.virtualtransaction = l.virtualtransaction
+		left join pg_prepared_xacts p on p.transaction = x.transactionid
+		where ` + onEvents + ` and l.pid is distinct from pg_backend_pid()`
+
 	cursorColumns   = `name, seq, inline, failures, failed_seq, last_error, parked, retry_at`
 	selectCursor    = `select ` + cursorColumns + `, coalesce($1::timestamptz, clock_timestamp()) from {}.cursors where name = $2::text for update`
 	sqlLockCursor   = selectCursor
 	sqlTryCursor    = selectCursor + ` skip locked`
 	sqlCursorThere  = `select count(*) from {}.cursors where name = $1::text`
-	sqlNewCursor    = `insert into {}.cursors (name, seq, inline, failures, failed_seq, last_error, parked) values ($1::text, 0, false, 0, 0, '', 0) on conflict do nothing`
+	newCursor       = `insert into {}.cursors (name, seq, inline, failures, failed_seq, last_error, parked) select $1::text, 0, false, 0, 0, '', 0`
+	sqlNewCursor    = newCursor + ` on conflict do nothing`
+	sqlTryNewCursor = newCursor + ` where pg_try_advisory_xact_lock(hashtextextended($1::text, {events}::oid::bigint)) on conflict do nothing`
 	sqlSaveCursor   = `update {}.cursors set seq = $2::bigint, inline = $3::boolean, failures = $4::integer, failed_seq = $5::bigint, last_error = $6::text, parked = $7::bigint, retry_at = $8::timestamptz where name = $1::text`
 	sqlCursors      = `select ` + cursorColumns + ` from {}.cursors order by name`
 	sqlPutNote      = `insert into {}.notes (space, key, value) values ($1::text, $2::text, $3::bytea) on conflict (space, key) do update set value = excluded.value`
@@ -25,9 +38,9 @@ const (
 
 // LockCursor implements journal.Store.
 func (s *Session) LockCursor(ctx context.Context, name string, wait bool) (journal.Cursor, bool, error) {
-	text := sqlTryCursor
+	text, create := sqlTryCursor, sqlTryNewCursor // whoever makes it has it locked, and an insert would wait
 	if wait {
-		text = sqlLockCursor
+		text, create = sqlLockCursor, sqlNewCursor
 	}
 	for made := false; ; made = true {
 		c, found, err := s.cursor(ctx, text, name)
@@ -41,7 +54,7 @@ func (s *Session) LockCursor(ctx context.Context, name string, wait bool) (journ
 		if there > 0 && !wait {
 			return c, false, nil // somebody has it
 		}
-		if _, err := s.x.Exec(ctx, sqlNewCursor, name); err != nil {
+		if _, err := s.x.Exec(ctx, create, name); err != nil {
 			return c, false, err
 		}
 	}
@@ -93,11 +106,7 @@ func (s *Session) Cursors(ctx context.Context, st *Settled) (all []journal.Curso
 
 // PutNote implements journal.Store.
 func (s *Session) PutNote(ctx context.Context, n journal.Note) error {
-	value := n.Value
-	if value == nil {
-		value = []byte{}
-	}
-	_, err := s.x.Exec(ctx, sqlPutNote, n.Space, n.Key, value)
+	_, err := s.x.Exec(ctx, sqlPutNote, n.Space, n.Key, solid(n.Value))
 	return err
 }
 

@@ -21,10 +21,11 @@ const (
 	headAny = `insert into {}.entities as e (kind, id, version) values ($2::text, $3::text, $5::bigint + 0 * $4::bigint)
 		on conflict (kind, id) do update set version = e.version + excluded.version returning version`
 
-	appendTo = `), ` + moment + `
+	// The time is taken when the row is locked: events of an entity have theirs in order.
+	appendTo = `), t as materialized (select version, coalesce($1::timestamptz, clock_timestamp()) as now from h)
 		insert into {}.events (version, at, causation, correlation, kind, entity, type, schema, meta, payload)
-		select h.version - $5::bigint + e.n, t.now, $6::bigint, $7::text, $2::text, $3::text, e.type, e.schema, e.meta, e.payload
-		from h, t, unnest($8::text[], $9::integer[], $10::text[], $11::bytea[]) with ordinality e (type, schema, meta, payload, n)
+		select t.version - $5::bigint + e.n, t.now, $6::bigint, $7::text, $2::text, $3::text, e.type, e.schema, e.meta, e.payload
+		from t, unnest($8::text[], $9::integer[], $10::text[], $11::bytea[]) with ordinality e (type, schema, meta, payload, n)
 		order by e.n
 		returning seq, version, at`
 
@@ -34,10 +35,8 @@ const (
 
 	sqlEntityVersion = `select version from {}.entities where kind = $1::text and id = $2::text`
 
-	eventColumns   = `seq, version, causation, at, schema, kind, entity, type, correlation, meta, payload`
-	sqlEntityPage  = `select ` + eventColumns + ` from {}.events where kind = $1::text and entity = $2::text and version > $3::bigint order by version limit $4::bigint`
-	sqlSettledPage = `select ` + eventColumns + `, (select max(seq) from {}.events), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), current_setting('transaction_isolation')
-		from {}.events where seq > $1::bigint order by seq limit $2::bigint`
+	eventColumns  = `seq, version, causation, at, schema, kind, entity, type, correlation, meta, payload`
+	sqlEntityPage = `select ` + eventColumns + ` from {}.events where kind = $1::text and entity = $2::text and version > $3::bigint order by version limit $4::bigint`
 )
 
 // Append implements journal.Store.
@@ -46,7 +45,7 @@ func (s *Session) Append(ctx context.Context, key journal.EntityKey, want journa
 	types, schemas, metas, payloads := make([]string, n), make([]int32, n), make([]string, n), make([][]byte, n)
 	for i := range rows {
 		r := &rows[i]
-		types[i], schemas[i], payloads[i] = r.Type, int32(r.Schema), r.Payload
+		types[i], schemas[i], payloads[i] = r.Type, int32(r.Schema), solid(r.Payload)
 		if len(r.Meta) > 0 {
 			text, err := json.Marshal(r.Meta)
 			if err != nil {
@@ -87,6 +86,14 @@ func (s *Session) Append(ctx context.Context, key journal.EntityKey, want journa
 	}
 	rec.At = rec.At.UTC()
 	return rec, nil
+}
+
+// solid is bytes that are no NULL.
+func solid(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 // event scans the columns of events.

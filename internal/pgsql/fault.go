@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/journal"
 )
 
 // SQLState is the code that Postgres gave an error, https://www.postgresql.org/docs/current/errcodes-appendix.html; ""
@@ -58,6 +59,15 @@ func class(code string) string {
 	return code[:2]
 }
 
+// InAborted reports whether an error says that its transaction was aborted before.
+func InAborted(err error) bool { return SQLState(err) == stateAborted }
+
+// Aborted is the error of a commit that the database, or the library, made a rollback of: an earlier error had aborted
+// the transaction, and nobody returned it.
+func Aborted(err error) error {
+	return errors.Join(&core.InvalidError{Field: "tx", Reason: "was aborted by an earlier error that was not returned, and rolled back"}, err)
+}
+
 // Fault gives an error of a statement its meaning. sent says that the statement may have been carried out if
 // nothing else is known: it was a write, of its own transaction or a COMMIT. What a session answered itself
 // passes as it is.
@@ -89,7 +99,7 @@ func TxFault(ctx context.Context, err error) error {
 	switch {
 	case Again(err):
 		return fmt.Errorf("%w: %w", core.ErrRetryTx, err)
-	case SQLState(err) == stateAborted:
+	case InAborted(err):
 		return errors.Join(&core.InvalidError{Field: "tx", Reason: "was aborted by an earlier error, and can only be rolled back"}, err)
 	case errors.Is(err, sql.ErrTxDone):
 		return errors.Join(&core.InvalidError{Field: "tx", Reason: "was committed or rolled back before"}, err)
@@ -100,7 +110,7 @@ func TxFault(ctx context.Context, err error) error {
 // answered reports whether an error is an answer of the contract and not a failure.
 func answered(err error) bool {
 	for _, answer := range []error{core.ErrNotFound, core.ErrLeaseLost, core.ErrUnavailable, core.ErrUnknown,
-		core.ErrRetryTx, errors.ErrUnsupported} {
+		core.ErrRetryTx, errors.ErrUnsupported, journal.ErrConflict, journal.ErrAhead} {
 		if errors.Is(err, answer) {
 			return true
 		}

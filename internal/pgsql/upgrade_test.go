@@ -20,7 +20,7 @@ func TestUpgrade(t *testing.T) {
 	ctx := context.Background()
 	conn, s := migrated(t)
 	x := onConn{conn}
-	for _, text := range []string{"drop view {}.job_status", "delete from {}.schema_version where version > 1"} { // as it was
+	for _, text := range []string{"drop view {}.job_status", "drop table {}.events, {}.entities, {}.cursors, {}.notes", "delete from {}.schema_version where version > 1"} { // as it was
 		_, err := s.In(x).Exec(ctx, text)
 		require.NoError(t, err)
 	}

@@ -40,11 +40,15 @@ func (l *Log[Tx]) InTx(ctx context.Context, do func(context.Context, Tx) error) 
 	defer l.s.calls.Done()
 	var did error
 	committing := false
-	err := l.begin(ctx, func(ctx context.Context, tx Tx) error {
+	own := &ownTx{}
+	err := l.begin(context.WithValue(ctx, ownKey{l.s}, own), func(ctx context.Context, tx Tx) error {
 		did = do(ctx, tx)
 		committing = did == nil
 		return did
 	})
+	if err == nil || errors.Is(pgsql.Fault(ctx, err, committing), core.ErrUnknown) {
+		l.s.spread(own.take())
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -53,7 +57,32 @@ func (l *Log[Tx]) InTx(ctx context.Context, do func(context.Context, Tx) error) 
 	case pgsql.Again(err):
 		return fmt.Errorf("%w: %w", core.ErrRetryTx, err)
 	}
+	l.s.settled.Forget() // a server that went down may come back without what was seen
 	return pgsql.Fault(ctx, err, committing)
+}
+
+// checkLog looks, before the first use, whether the schema can keep a journal. A store that is a queue alone needs no such
+// schema.
+func (s *Store) checkLog(ctx context.Context, sn *session) error {
+	if s.keepsLog.Load() {
+		return nil
+	}
+	err := sn.CheckLog(ctx, s.opts.Schema)
+	if err == nil {
+		s.keepsLog.Store(true)
+	}
+	return err
+}
+
+// look runs what only reads the log, on a connection of its own.
+func look[T, Tx any](ctx context.Context, l *Log[Tx], do func(context.Context, *session) (T, error)) (T, error) {
+	return read(ctx, l.s, func(ctx context.Context, sn *session) (T, error) {
+		if err := l.s.checkLog(ctx, sn); err != nil {
+			var zero T
+			return zero, err
+		}
+		return do(ctx, sn)
+	})
 }
 
 // inTx runs an operation in a transaction of the caller's.
@@ -66,9 +95,9 @@ func inTx[T, Tx any](ctx context.Context, l *Log[Tx], tx Tx, do func(context.Con
 		return out, err
 	}
 	defer l.s.calls.Done()
-	out, err = do(ctx, l.s.session(x).InTx())
-	if err != nil && errors.Is(err, journal.ErrConflict) {
-		return out, err
+	sn := l.s.session(x).InTx()
+	if err = l.s.checkLog(ctx, sn); err == nil {
+		out, err = do(ctx, sn)
 	}
 	return out, pgsql.TxFault(ctx, err)
 }
@@ -96,7 +125,7 @@ func (l *Log[Tx]) ReadSettled(ctx context.Context, tx Tx, after int64, limit int
 
 // ReadLog implements journal.Store.
 func (l *Log[Tx]) ReadLog(ctx context.Context, f journal.Filter) ([]journal.Row, error) {
-	return read(ctx, l.s, func(ctx context.Context, sn *session) ([]journal.Row, error) { return sn.ReadLog(ctx, f) })
+	return look(ctx, l, func(ctx context.Context, sn *session) ([]journal.Row, error) { return sn.ReadLog(ctx, f) })
 }
 
 // locked is a cursor, if it could be locked.
@@ -131,7 +160,7 @@ type cursors struct {
 
 // Cursors implements journal.Store.
 func (l *Log[Tx]) Cursors(ctx context.Context) ([]journal.Cursor, journal.Head, error) {
-	got, err := read(ctx, l.s, func(ctx context.Context, sn *session) (got cursors, err error) {
+	got, err := look(ctx, l, func(ctx context.Context, sn *session) (got cursors, err error) {
 		got.all, got.head, err = sn.Cursors(ctx, &l.s.settled)
 		return got, err
 	})

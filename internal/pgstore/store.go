@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -57,9 +58,11 @@ type Store struct {
 	channel string // of NOTIFY
 	origin  string // this store's name in notifications
 	marks   pgsql.Marks
-	settled pgsql.Settled // of the journal
 	hub     *pgwake.Hub
 	teller  *pgwake.Teller
+
+	settled  pgsql.Settled // of the journal
+	keepsLog atomic.Bool   // the schema can keep one
 
 	mu        sync.Mutex
 	closed    bool

@@ -29,7 +29,8 @@ func (v view) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.E
 		return nil, err
 	}
 	var notify pgsql.Notify
-	if !v.s.opts.QuietTx {
+	own := v.s.own(ctx)
+	if own == nil && !v.s.opts.QuietTx {
 		// Nobody here knows when the caller commits, so this process listens too.
 		notify = pgsql.Notify{Channel: v.s.channel, Origin: pgwake.Nobody}
 	}
@@ -37,6 +38,9 @@ func (v view) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.E
 	res, err := value(v.run(ctx), func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
 		res, err := sn.Enqueue(ctx, reqs, notify)
 		laneless = sn.Laneless()
+		if own != nil {
+			own.add(sn.Woken())
+		}
 		return res, err
 	})
 	if err == nil && laneless {

@@ -6,6 +6,7 @@
 # usage: sh -c "$(cat keeper.sh)" keeper BIN TEMP
 #
 #   init PASSWORD   makes the cluster
+#   copy PORT PASSWORD   makes a standby of the server there
 #   start PORT      starts the server, answers when it accepts connections or has ended
 #   stop SIGNAL     sends the server a signal, answers when it has ended
 
@@ -66,6 +67,10 @@ while read -r command argument; do
 		echo "$argument" >"$dir/password" &&
 			"$bin/initdb" -D "$dir/data" --username=postgres --pwfile="$dir/password" --auth-local=trust \
 				--auth-host=password --locale=C --encoding=UTF8 --no-sync </dev/null >&2
+		;;
+	copy)
+		PGPASSWORD=${argument#* } "$(dirname "$(readlink -f "$bin/postgres")")/pg_basebackup" -h 127.0.0.1 -p "${argument% *}" -U postgres -D "$dir/data" \
+			-R -X stream -c fast --no-sync </dev/null >&2
 		;;
 	start) start "$argument" ;;
 	stop) stop "$argument" ;;

@@ -38,7 +38,7 @@ func TestClusterDiesWithAProcessKilledDuringInitdb(t *testing.T) {
 
 // TestFrozenServerStops: a test that stands in for a network that hangs may end before it lets go.
 func TestFrozenServerStops(t *testing.T) {
-	s, err := start(Options{})
+	s, err := start(created(Options{}))
 	require.NoError(t, err)
 	pid, err := strconv.Atoi(noted(t, s.keeper.dir, 1))
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ const (
 
 // shared is the process's cluster, made by the first test that asks. Nobody stops it: its keeper does, when the
 // process ends. It is package state because tests have nothing else in common.
-var shared = sync.OnceValues(func() (*Server, error) { return start(Options{}) })
+var shared = sync.OnceValues(func() (*Server, error) { return start(created(Options{})) })
 
 // DSN returns the connection string of the database that the tests of this process share, a URL unless
 // [EnvDSN] says otherwise. It fails the test if there is none. May be called concurrently.

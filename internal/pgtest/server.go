@@ -53,10 +53,33 @@ func Start(t testing.TB, opts ...Options) *Server {
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	s, err := start(o)
+	s, err := start(created(o))
 	if err != nil {
 		t.Fatalf("pgtest: no Postgres server to start: %v", err)
 	}
+	s.endWith(t)
+	return s
+}
+
+// Standby makes a standby that follows the server, and returns when it accepts connections, which only read until
+// Promote. It is gone when the test has ended.
+func (s *Server) Standby(t testing.TB) *Server {
+	t.Helper()
+	standby, err := start(func(standby *Server) error {
+		standby.password = s.password
+		if err := standby.keeper.ask("copy", fmt.Sprint(s.port)+" "+s.password); err != nil {
+			return err
+		}
+		return standby.set(map[string]string{"unix_socket_directories": standby.keeper.dir})
+	})
+	if err != nil {
+		t.Fatalf("pgtest: no standby to start: %v", err)
+	}
+	standby.endWith(t)
+	return standby
+}
+
+func (s *Server) endWith(t testing.TB) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the server's log ends:\n%s", s.keeper.logTail(40))
@@ -65,10 +88,21 @@ func Start(t testing.TB, opts ...Options) *Server {
 			t.Errorf("pgtest: %v", err)
 		}
 	})
-	return s
 }
 
-func start(o Options) (*Server, error) {
+// created makes a new cluster.
+func created(o Options) func(*Server) error {
+	return func(s *Server) error {
+		s.password = rand.Text()
+		if err := s.keeper.ask("init", s.password); err != nil {
+			return err
+		}
+		return s.configure(o)
+	}
+}
+
+// start launches a keeper, whose folder fill fills, and starts the server.
+func start(fill func(*Server) error) (*Server, error) {
 	bin, err := findBinaries(os.Getenv(EnvBin), os.Getenv("PATH"), packaged)
 	if err != nil {
 		return nil, err
@@ -77,8 +111,8 @@ func start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{keeper: k, password: rand.Text()}
-	if err := s.create(o); err != nil {
+	s := &Server{keeper: k}
+	if err := s.create(fill); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
@@ -86,14 +120,11 @@ func start(o Options) (*Server, error) {
 
 // create fills the keeper's folder and starts the server for the first time. Between the moment that found a port free
 // and the server's own look, somebody else may take it: then it is another port.
-func (s *Server) create(o Options) error {
-	if err := s.keeper.ask("init", s.password); err != nil {
+func (s *Server) create(fill func(*Server) error) error {
+	err := fill(s)
+	if err != nil {
 		return err
 	}
-	if err := s.configure(o); err != nil {
-		return err
-	}
-	var err error
 	for range 5 {
 		if s.port, err = freePort(); err != nil {
 			return err
@@ -120,12 +151,15 @@ func (s *Server) configure(o Options) error {
 		settings["full_page_writes"] = "off"
 	}
 	maps.Copy(settings, o.Settings)
+	return s.set(settings)
+}
 
+// set appends settings to the file: it belongs to the server's user, and the last line of a name wins.
+func (s *Server) set(settings map[string]string) error {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&text, "%s = '%s'\n", name, strings.ReplaceAll(settings[name], "'", "''"))
 	}
-	// Appended, since the file belongs to the server's user and the last line of a name wins.
 	f, err := os.OpenFile(filepath.Join(s.keeper.dir, "data", "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func TestNothingIsLeft(t *testing.T) {
 		"killed":  (*Server).Kill,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := start(Options{})
+			s, err := start(created(Options{}))
 			require.NoError(t, err)
 			segment := sharedMemory(t, s.keeper.dir)
 			require.Contains(t, segments(t), segment)
@@ -91,7 +91,7 @@ func TestNothingIsLeft(t *testing.T) {
 }
 
 func TestFailuresSayWhy(t *testing.T) {
-	_, err := start(Options{Settings: map[string]string{"no_such_setting": "1"}})
+	_, err := start(created(Options{Settings: map[string]string{"no_such_setting": "1"}}))
 	require.ErrorContains(t, err, `unrecognized configuration parameter "no_such_setting"`)
 
 	none := t.TempDir()

@@ -17,6 +17,7 @@ import (
 	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgstore"
 	"github.com/stintmq/stint/internal/sqlexec"
+	"github.com/stintmq/stint/journal"
 )
 
 // Store is what every driver's store is.
@@ -30,6 +31,7 @@ type Store interface {
 
 // Tx is a transaction of an application's.
 type Tx struct {
+	Own              any // the driver's
 	View             core.TxView
 	X                sqlexec.Executor
 	Commit, Rollback func() error
@@ -48,6 +50,8 @@ type DB struct {
 	Migrate func(ctx context.Context, schema string) error
 	// Begin begins a transaction at READ COMMITTED, or REPEATABLE READ, with the view of s.
 	Begin func(ctx context.Context, s Store, repeatable bool) (*Tx, error)
+	// Journal is the journal of a store of this driver's: see JournalOf.
+	Journal func(s Store) journal.Store[*Tx]
 	// NilTx is the view of no transaction.
 	NilTx func(s Store) core.TxView
 	// Close closes the connections.
@@ -160,7 +164,8 @@ func (k *Kit) Schema(t testing.TB) string {
 	return name
 }
 
-var tables = []string{"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused"}
+var tables = []string{"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused",
+	"events", "entities", "cursors", "notes"}
 
 // empty deletes what a test left: that is quicker than truncating, and the tables keep their pages.
 func (k *Kit) empty(schema string) error {

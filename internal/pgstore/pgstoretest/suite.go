@@ -39,6 +39,7 @@ func (k *Kit) Encoding(t *testing.T) {
 	for _, name := range encoded {
 		t.Run(name, func(t *testing.T) { conformance.RunCase(t, k.Harness(), name) })
 	}
+	t.Run("JournalBytes", func(t *testing.T) { k.Case(t, "JournalBytes") })
 }
 
 // Test runs what else every Postgres driver has to do.
@@ -102,6 +103,20 @@ func cases() []testCase {
 		{"OddTexts", oddTexts},
 		{"ManyInOneCall", manyInOneCall},
 		{"Worker", worker},
+		{"JournalBytes", journalBytes},
+		{"JournalLargePages", journalLargePages},
+		{"JournalCommits", journalCommits},
+		{"JournalRetries", journalRetries},
+		{"JournalCursors", journalCursors},
+		{"JournalWakesEffects", journalWakesEffects},
+		{"JournalHoles", journalHoles},
+		{"JournalNothingElseWaits", journalNothingElseWaits},
+		{"JournalOwnEvents", journalOwnEvents},
+		{"JournalLockedFirst", journalLockedFirst},
+		{"JournalLevels", journalLevels},
+		{"JournalSequence", journalSequence},
+		{"JournalWithoutTables", journalWithoutTables},
+		{"JournalUnderLoad", journalUnderLoad},
 	}
 }
 
