@@ -66,7 +66,7 @@ func appendExact[Tx any](k *jkit[Tx]) {
 	rows := make([]journal.Row, len(payloads))
 	for i, p := range payloads {
 		rows[i] = journal.Row{Payload: []byte(p), Header: journal.Header{
-			Type: "type/é" + string(rune('a'+i)), Schema: i + 1, Correlation: strings.Repeat("c", core.MaxKeyBytes), Causation: int64(i),
+			Type: "type/é" + string(rune('a'+i)), Schema: i + 1, Correlation: strings.Repeat("c", core.MaxKeyBytes), Causation: 7,
 			Meta: map[string]string{"b": "2 é\n", "a": "", "c:d": `{"x":1}`},
 		}}
 	}

@@ -65,8 +65,11 @@ func (k *jkit[Tx]) worker(j *journal.Journal[Tx], opts ...journal.WorkerOptions)
 // work does what is due, without waiting.
 func (k *jkit[Tx]) work(w *journal.Worker[Tx]) (effects, events int) {
 	k.Helper()
-	effects, events, err := w.Drain(k.ctx, core.DrainOptions{})
-	k.ok("Drain", err)
+	for range 2 { // as catchUp
+		ran, scanned, err := w.Drain(k.ctx, core.DrainOptions{})
+		k.ok("Drain", err)
+		effects, events = effects+ran, events+scanned
+	}
 	return effects, events
 }
 

@@ -100,6 +100,7 @@ func loadExactly[Tx any](k *jkit[Tx]) {
 	var mu sync.Mutex
 	committed := map[int64]string{}
 	busy := writers
+	var commits atomic.Int64
 	written := func() (int64, bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -121,10 +122,17 @@ func loadExactly[Tx any](k *jkit[Tx]) {
 		random := rand.New(rand.NewPCG(1, uint64(n)))
 		for range total / writers / perTx {
 			id, size, rolls := fmt.Sprint("e", random.IntN(entities)), 1+random.IntN(2*perTx-1), random.IntN(7) == 0
-			rec, err := writeOnce(ctx, k, readers[0].j, n, id, size, rolls)
+			before := commits.Load()
+			rec, err := writeOnce(ctx, k, readers[0].j, n, id, size, rolls, func() {
+				// In memory nobody would come between otherwise.
+				for i := 0; i < 100 && random.IntN(3) > 0 && commits.Load() == before && !k.h.Serial; i++ {
+					runtime.Gosched()
+				}
+			})
 			if err != nil {
 				return err
 			}
+			commits.Add(1)
 			mu.Lock()
 			for i, seq := range rec.Seqs {
 				committed[seq] = fmt.Sprint(id, " ", rec.Version-int64(len(rec.Seqs)-1-i))
@@ -140,16 +148,16 @@ func loadExactly[Tx any](k *jkit[Tx]) {
 }
 
 // writeOnce records in a transaction of the caller's that wrote before. One that rolls back recorded nothing.
-func writeOnce[Tx any](ctx context.Context, k *jkit[Tx], j *journal.Journal[Tx], writer int, id string, size int, rolls bool) (journal.Recorded, error) {
+func writeOnce[Tx any](ctx context.Context, k *jkit[Tx], j *journal.Journal[Tx], writer int, id string, size int, rolls bool, linger func()) (journal.Recorded, error) {
 	for {
 		tx, commit, rollback := k.h.Begin(k.TB, k.kit.store)
 		err := k.store.PutNote(ctx, tx, journal.Note{Space: "writer", Key: fmt.Sprint(writer), Value: []byte(id)})
-		runtime.Gosched()
+		linger()
 		var rec journal.Recorded
 		if err == nil {
 			rec, err = j.Record(ctx, tx, key(id), journal.AnyVersion, k.deposits(size)...)
 		}
-		runtime.Gosched() // in memory nobody would come between otherwise
+		linger()
 		switch {
 		case err != nil || rolls:
 			err = errors.Join(err, rollback())

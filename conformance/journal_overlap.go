@@ -47,29 +47,40 @@ func (k *jkit[Tx]) behind(end func(), do func(ctx context.Context) error) error 
 }
 
 func overlapEntity[Tx any](k *jkit[Tx]) {
-	for i, commits := range []bool{true, false} {
+	for i, c := range []struct {
+		before  int64
+		want    journal.Expect
+		commits bool
+	}{
+		{0, journal.NoEntity, true}, {0, journal.NoEntity, false}, {1, journal.Version(1), true}, {1, journal.Version(1), false},
+		{0, journal.AnyVersion, true}, {1, journal.AnyVersion, true}, {1, journal.AnyVersion, false},
+	} {
 		id := fmt.Sprint("e", i)
+		if c.before > 0 {
+			k.append(id, int(c.before))
+		}
 		first := k.begin()
-		k.appendIn(first.tx, id, journal.NoEntity, 2)
-		end, have := first.commit, int64(2)
-		if !commits {
-			end, have = first.rollback, 0
+		k.appendIn(first.tx, id, journal.Version(c.before), 2)
+		end, have := first.commit, c.before+2
+		if !c.commits {
+			end, have = first.rollback, c.before
 		}
 		var rec journal.Recorded
 		err := k.behind(end, func(ctx context.Context) error {
-			return k.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
-				_, err := k.store.Append(ctx, tx, key(id), journal.Version(5), raw(1))
-				var c *journal.ConflictError
-				if !errors.As(err, &c) || c.Have != have {
-					return fmt.Errorf("the second transaction got %w, want a ConflictError with version %d", err, have)
-				}
-				rec, err = k.store.Append(ctx, tx, key(id), journal.Version(have), raw(1))
+			return k.store.InTx(ctx, func(ctx context.Context, tx Tx) (err error) {
+				rec, err = k.store.Append(ctx, tx, key(id), c.want, raw(1))
 				return err
 			})
 		})
-		k.ok("the second transaction", err)
-		eq(k.kit, "version", rec.Version, have+1)
-		eqs(k.kit, "versions", versions(k.history(id)), upward(1, have+1))
+		if c.want.Holds(have) {
+			k.ok("the second transaction", err)
+			eq(k.kit, "version", rec.Version, have+1)
+			have++
+		} else {
+			conflict := wantError[*journal.ConflictError](k.kit, "the second transaction", err)
+			eq(k.kit, "version of the conflict", conflict.Have, have)
+		}
+		eqs(k.kit, "versions", versions(k.history(id)), upward(1, have))
 	}
 }
 
@@ -108,7 +119,7 @@ func overlapRacing[Tx any](k *jkit[Tx]) {
 					return fmt.Errorf("version %d was answered where %s was expected", rec.Version, want)
 				}
 				if want == journal.AnyVersion && errors.Is(err, journal.ErrConflict) {
-					return fmt.Errorf("AnyVersion met a conflict: %v", err)
+					return errors.New("AnyVersion met a conflict: " + err.Error())
 				}
 				return err
 			})

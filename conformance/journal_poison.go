@@ -52,10 +52,10 @@ func (p *poisoned) first(e journal.Event[amount]) error {
 func (k *jkit[Tx]) later(what string, j *journal.Journal[Tx], done func() bool) {
 	k.Helper()
 	for range 60 {
-		for {
+		for idle := 0; idle < 2; idle++ { // as catchUp
 			n, err := j.CatchUp(k.ctx)
-			if err == nil && n == 0 {
-				break
+			if err != nil || n > 0 {
+				idle = -1
 			}
 		}
 		if done() {

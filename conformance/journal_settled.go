@@ -13,11 +13,11 @@ func settledCases[Tx any]() []journalCase[Tx] {
 	overlap := []Capability{capOverlap}
 	return []journalCase[Tx]{
 		{rule: "J9", name: "pages", run: settledPages[Tx],
-			demands: "ReadSettled answers up to limit events beyond a seq, in order"},
+			demands: "ReadSettled answers up to limit events beyond a seq, in order, and beyond what was ever drawn an AheadError"},
 		{rule: "J9", name: "gap-of-the-dead", run: settledDead[Tx],
 			demands: "seqs that a rolled back transaction drew hold nobody up"},
 		{rule: "J9", name: "gap-that-fills", run: settledGap[Tx], needs: overlap,
-			demands: "ReadSettled never goes past a gap that an open transaction fills later"},
+			demands: "ReadSettled never goes past a gap that an open transaction fills later, and is not held up before it"},
 		{rule: "J9", name: "gap-that-dies", run: settledGapDies[Tx], needs: overlap,
 			demands: "ReadSettled goes past a gap once the transaction that left it was rolled back"},
 		{rule: "J9", name: "gap-inside-a-page", run: settledInterior[Tx], needs: overlap,
@@ -91,6 +91,7 @@ func (k *jkit[Tx]) comes(what string, after int64, want ...int64) {
 
 func settledGap[Tx any](k *jkit[Tx]) {
 	first := k.append("a", 1).Last()
+	k.comes("the first", 0, first) // whatever gap was before it is known to be dead now
 	slow := k.begin()
 	gap := k.appendIn(slow.tx, "slow", journal.NoEntity, 1).Last()
 	late := k.append("b", 2)
@@ -112,6 +113,7 @@ func settledGapDies[Tx any](k *jkit[Tx]) {
 
 func settledInterior[Tx any](k *jkit[Tx]) {
 	before := k.append("a", 2)
+	k.comes("what is before the gap", 0, before.Seqs...)
 	slow := k.begin()
 	gap := k.appendIn(slow.tx, "slow", journal.NoEntity, 1).Last()
 	after := k.append("b", 2)
@@ -167,6 +169,7 @@ func settledOldTransaction[Tx any](k *jkit[Tx]) {
 func settledOtherHandle[Tx any](k *jkit[Tx]) {
 	o := k.second()
 	first := k.append("a", 1).Last()
+	o.comes("the first, on another handle", 0, first)
 	slow := k.begin()
 	gap := k.appendIn(slow.tx, "slow", journal.NoEntity, 1).Last()
 	late := o.append("b", 1).Last()

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -108,8 +109,23 @@ func eq[T comparable](k *kit, what string, got, want T) {
 func eqs[T comparable](k *kit, what string, got, want []T) {
 	k.Helper()
 	if !slices.Equal(got, want) {
-		k.failf("%s: got %v, want %v", what, got, want)
+		i := 0
+		for i < min(len(got), len(want)) && got[i] == want[i] {
+			i++
+		}
+		from := max(i-20, 0)
+		k.failf("%s: got %s, want %s (they differ from element %d on)", what, excerpt(got, from), excerpt(want, from), i)
 	}
+}
+
+// excerpt is as much of a list as one can read.
+func excerpt[T any](list []T, from int) string {
+	const most = 60
+	if len(list) <= most {
+		return fmt.Sprint(list)
+	}
+	from = min(from, len(list))
+	return fmt.Sprintf("%d elements, from %d on: %v", len(list), from, list[from:min(from+most, len(list))])
 }
 
 // now is the store's time as a store keeps it. Only with an injected clock.

@@ -22,6 +22,7 @@ type EffectOptions struct {
 	Queue       string        // "": EffectQueue
 	Priority    int           // -9..9
 	MaxAttempts int           // 0: 8 (J5)
+	MaxStalls   int           // runs that may be lost with their workers; 0: the worker's limit; -1: none
 	Backoff     core.Backoff  // zero: 1 s doubling to 5 min, +-25 %
 	Timeout     time.Duration // per run; 0: none
 	Keep        core.Keep
@@ -99,7 +100,7 @@ func (e *effect[Tx]) request(seq int64) core.EnqueueRequest {
 	return core.EnqueueRequest{
 		Name: EffectPrefix + e.name, Queue: e.opts.Queue, Key: strconv.FormatInt(seq, 10),
 		Payload:  fmt.Appendf(nil, `{"seq":%d}`, seq),
-		Priority: e.opts.Priority, MaxAttempts: e.opts.MaxAttempts, Backoff: e.opts.Backoff,
+		Priority: e.opts.Priority, MaxAttempts: e.opts.MaxAttempts, MaxStalls: e.opts.MaxStalls, Backoff: e.opts.Backoff,
 		Timeout: e.opts.Timeout, Keep: e.opts.Keep,
 	}
 }

@@ -19,8 +19,8 @@ type Entity[S any] struct {
 
 // EntityOptions of NewEntity.
 type EntityOptions struct {
-	// SnapshotEvery has Do store the state whenever it folded at least so many events, so that the next one folds few;
-	// 0: never. S must survive encoding/json.
+	// SnapshotEvery has Do store the state whenever it folded at least so many events, and RecordOn every so many, so that
+	// the next Load folds few; 0: never. S must survive encoding/json.
 	SnapshotEvery int
 	// SnapshotVersion is raised when S or a fold changes: older snapshots are then not used.
 	SnapshotVersion int
@@ -117,6 +117,15 @@ func (r Ref[P]) New(payload P) Draft {
 
 // Name is kind/type.
 func (r Ref[P]) Name() string { return r.def.kind + "/" + r.def.name }
+
+// Decode returns a row of History or Log as an event, brought to the newest schema. One of another type is an
+// *UnknownTypeError.
+func (r Ref[P]) Decode(row Row) (Event[P], error) {
+	if r.def == nil || !r.def.matches(&row.Header) {
+		return Event[P]{Header: row.Header}, &UnknownTypeError{row.Key.Kind, row.Type, row.Schema, row.Seq, "it is decoded as another type"}
+	}
+	return r.decode(row)
+}
 
 // matches reports whether a row is of the declared type, whatever its schema.
 func (d *typeDef) matches(h *Header) bool { return h.Key.Kind == d.kind && h.Type == d.name }

@@ -72,7 +72,7 @@ func (e *AheadError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrAhead) hold.
-func (e *AheadError) Is(target error) bool { return target == ErrAhead } //nolint:errorlint // identity is the question
+func (e *AheadError) Is(target error) bool { return target == ErrAhead }
 
 // DecodeError: the payload of a stored event is not what its type says (J4).
 type DecodeError struct {

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -78,8 +79,8 @@ func (j *Journal[Tx]) Caused(by Header) *Journal[Tx] {
 	return &Journal[Tx]{j.shared, by.Correlation, by.Seq}
 }
 
-// InTx runs do in a transaction of its own, once, and then wakes those who wait for events. Retry what wraps
-// core.ErrRetryTx or ErrConflict, or use Do.
+// InTx runs do in a transaction of its own, once, and then wakes those who wait for events. Transact and Do also repeat
+// what wraps core.ErrRetryTx or ErrConflict.
 func (j *Journal[Tx]) InTx(ctx context.Context, do func(ctx context.Context, tx Tx) error) error {
 	if err := j.store.InTx(ctx, do); err != nil {
 		return err
@@ -194,6 +195,35 @@ func (j *Journal[Tx]) History(ctx context.Context, f Filter) ([]Row, error) {
 		f.Limit = 100
 	}
 	return j.store.ReadLog(ctx, f)
+}
+
+// Log is History without a limit: it reads page by page, and ends with the first error. Filter.Limit is a page's.
+func (j *Journal[Tx]) Log(ctx context.Context, f Filter) iter.Seq2[Row, error] {
+	if f.Limit == 0 {
+		f.Limit = pageSize
+	}
+	return func(yield func(Row, error) bool) {
+		for {
+			rows, err := j.History(ctx, f)
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			for _, r := range rows {
+				if !yield(r, nil) {
+					return
+				}
+				if f.Newest {
+					f.Before = r.Seq
+				} else {
+					f.After = r.Seq
+				}
+			}
+			if len(rows) < f.Limit {
+				return
+			}
+		}
+	}
 }
 
 // names lists the keys of a map, sorted.

@@ -21,6 +21,15 @@ func Load[S, Tx any](ctx context.Context, j *Journal[Tx], tx Tx, e *Entity[S], i
 	return s, err
 }
 
+// Read is Load in a transaction of its own, for those who only look.
+func Read[S, Tx any](ctx context.Context, j *Journal[Tx], e *Entity[S], id string) (s State[S], err error) {
+	err = j.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		s, err = Load(ctx, j, tx, e, id)
+		return err
+	})
+	return s, err
+}
+
 // load also returns how many events were folded.
 func load[S, Tx any](ctx context.Context, j *Journal[Tx], tx Tx, e *Entity[S], id string) (State[S], int, error) {
 	s := State[S]{Key: e.Key(id)}
@@ -60,6 +69,51 @@ type DoOptions struct {
 func Do[S, Tx any](ctx context.Context, j *Journal[Tx], e *Entity[S], id string,
 	decide func(ctx context.Context, tx Tx, s State[S]) ([]Draft, error), opts ...DoOptions,
 ) (State[S], error) {
+	var after State[S]
+	wrote := false
+	err := j.retry(ctx, opts, func(ctx context.Context, tx Tx) error {
+		wrote = false
+		s, folded, err := load(ctx, j, tx, e, id)
+		if err != nil {
+			return err
+		}
+		if every := e.opts.SnapshotEvery; every > 0 && folded >= every {
+			if err := keep(ctx, j, tx, e, s); err != nil {
+				return err
+			}
+		}
+		drafts, err := decide(ctx, tx, s)
+		after = s
+		if err != nil || len(drafts) == 0 {
+			return err
+		}
+		wrote = true
+		after, err = recordOn(ctx, j, tx, e, s, drafts)
+		return err
+	})
+	if err != nil {
+		return State[S]{Key: e.Key(id)}, err
+	}
+	if wrote {
+		j.Announce(ctx)
+	}
+	return after, nil
+}
+
+// Transact is Do for more than one entity: it runs do in a transaction of its own, again after a short, random pause
+// when somebody else was quicker or the database had to give the transaction up, and then wakes those who wait for
+// events. In do use Load, and RecordOn for one entity after the other, always in the same order, sorted say: whoever
+// records in another one may have to begin again (J2).
+func (j *Journal[Tx]) Transact(ctx context.Context, do func(ctx context.Context, tx Tx) error, opts ...DoOptions) error {
+	if err := j.retry(ctx, opts, do); err != nil {
+		return err
+	}
+	j.Announce(ctx)
+	return nil
+}
+
+// retry runs do in transactions until one is not given up for others.
+func (j *Journal[Tx]) retry(ctx context.Context, opts []DoOptions, do func(context.Context, Tx) error) error {
 	attempts := 10
 	for _, o := range opts {
 		if o.Attempts > 0 {
@@ -67,40 +121,30 @@ func Do[S, Tx any](ctx context.Context, j *Journal[Tx], e *Entity[S], id string,
 		}
 	}
 	for n := 1; ; n++ {
-		var after State[S]
-		wrote := false
-		err := j.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
-			s, folded, err := load(ctx, j, tx, e, id)
-			if err != nil {
-				return err
-			}
-			if every := e.opts.SnapshotEvery; every > 0 && folded >= every {
-				if err := keep(ctx, j, tx, e, s); err != nil {
-					return err
-				}
-			}
-			drafts, err := decide(ctx, tx, s)
-			after = s
-			if err != nil || len(drafts) == 0 {
-				return err
-			}
-			wrote = true
-			after, err = recordOn(ctx, j, tx, e, s, drafts)
+		err := j.store.InTx(ctx, do)
+		if err == nil || n >= attempts || !errors.Is(err, ErrConflict) && !errors.Is(err, core.ErrRetryTx) {
 			return err
-		})
-		switch {
-		case err == nil:
-			if wrote {
-				j.Announce(ctx)
-			}
-			return after, nil
-		case n >= attempts || !errors.Is(err, ErrConflict) && !errors.Is(err, core.ErrRetryTx):
-			return State[S]{Key: e.Key(id)}, err
 		}
 		if err := pause(ctx, n); err != nil {
-			return State[S]{Key: e.Key(id)}, err
+			return err
 		}
 	}
+}
+
+// RecordOn is Record on a state that Load returned in the same transaction, or RecordOn: it expects the state's version,
+// and returns the state after the events. Of an entity with snapshots it stores one whenever the version passes a
+// multiple of SnapshotEvery.
+func RecordOn[S, Tx any](ctx context.Context, j *Journal[Tx], tx Tx, e *Entity[S], s State[S], drafts ...Draft) (State[S], error) {
+	after, err := recordOn(ctx, j, tx, e, s, drafts)
+	if err != nil {
+		return s, err
+	}
+	if every := int64(e.opts.SnapshotEvery); every > 0 && after.Version/every > s.Version/every {
+		if err := keep(ctx, j, tx, e, after); err != nil {
+			return s, err
+		}
+	}
+	return after, nil
 }
 
 // recordOn records drafts on a state and returns the state after them.

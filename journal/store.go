@@ -20,7 +20,8 @@ type Store[Tx any] interface {
 	InTx(ctx context.Context, do func(ctx context.Context, tx Tx) error) error
 
 	// Append writes the next events of an entity: versions go on from the entity's own, seqs are drawn in order, At is
-	// the store's now (J1). Rows come with Type, Schema, Correlation, Causation, Meta and Payload set. If the version is
+	// the store's now (J1). Rows come with Type, Schema, Correlation, Causation, Meta and Payload set; they
+	// are of one correlation and one causation. If the version is
 	// not as expected it is a *ConflictError, nothing was written, and the transaction is as before. Two transactions
 	// that append to one entity do so one after the other: the second waits for the end of the first.
 	Append(ctx context.Context, tx Tx, key EntityKey, want Expect, rows []Row) (Recorded, error)
@@ -38,8 +39,9 @@ type Store[Tx any] interface {
 	// Limit is set.
 	ReadLog(ctx context.Context, f Filter) ([]Row, error)
 
-	// LockCursor locks a cursor until the transaction ends, and returns it; one that is not there yet is made, with Seq
-	// 0. Where somebody else has it locked: with wait it waits, else it returns false.
+	// LockCursor locks a cursor until the transaction ends, and returns it; one that is not there yet begins with Seq 0,
+	// and is listed once it was saved, if not before. Where somebody else has it locked: with wait it waits, else it
+	// returns false.
 	LockCursor(ctx context.Context, tx Tx, name string, wait bool) (Cursor, bool, error)
 	// SaveCursor stores a cursor that is locked. RetryAt is in whole microseconds.
 	SaveCursor(ctx context.Context, tx Tx, c Cursor) error

@@ -83,3 +83,72 @@ func TestJournal(t *testing.T) {
 		require.NoError(t, <-done)
 	})
 }
+
+// TestTransactMovesMoneyBetweenTwo: a lost race and a retryable error both begin again, a state goes on from RecordOn to
+// RecordOn, and a snapshot is kept on the way.
+func TestTransactMovesMoneyBetweenTwo(t *testing.T) {
+	type amount struct{ Amount int }
+	type account struct{ Balance int }
+	accounts := journal.NewEntity[account]("account", journal.EntityOptions{SnapshotEvery: 4})
+	folds := 0
+	moved := journal.Type(accounts, "moved", func(a *account, e journal.Event[amount]) error {
+		folds++
+		a.Balance += e.Payload.Amount
+		return nil
+	})
+	store := memstore.New(memstore.Options{})
+	defer func() { require.NoError(t, store.Close()) }()
+	j, err := journal.New(store.Journal(), journal.Options{})
+	require.NoError(t, err)
+
+	faults := []error{journal.ErrConflict, core.ErrRetryTx, nil}
+	err = j.Transact(t.Context(), func(ctx context.Context, tx *memstore.Transaction) error {
+		fault := faults[0]
+		faults = faults[1:]
+		for id, sign := range map[string]int{"a": 1, "b": -1} {
+			s, err := journal.Load(ctx, j, tx, accounts, id)
+			require.NoError(t, err)
+			for i := range 5 {
+				s, err = journal.RecordOn(ctx, j, tx, accounts, s, moved.New(amount{sign}))
+				require.NoError(t, err)
+				require.EqualValues(t, i+1, s.Version)
+				require.Equal(t, sign*(i+1), s.Value.Balance)
+			}
+		}
+		return fault
+	})
+	require.NoError(t, err)
+	require.Empty(t, faults)
+
+	folds = 0
+	a, err := journal.Read(t.Context(), j, accounts, "a")
+	require.NoError(t, err)
+	require.Equal(t, 5, a.Value.Balance)
+	require.Equal(t, 1, folds, "the snapshot of version 4 has the others")
+
+	lost := 0
+	err = j.Transact(t.Context(), func(ctx context.Context, tx *memstore.Transaction) error {
+		lost++
+		stale := journal.State[account]{Key: a.Key, Version: 1}
+		_, err := journal.RecordOn(ctx, j, tx, accounts, stale, moved.New(amount{1}))
+		return err
+	}, journal.DoOptions{Attempts: 3})
+	require.ErrorIs(t, err, journal.ErrConflict)
+	require.Equal(t, 3, lost)
+
+	for _, newest := range []bool{false, true} {
+		sum, last := 0, int64(0)
+		for row, err := range j.Log(t.Context(), journal.Filter{Kind: "account", Limit: 3, Newest: newest}) {
+			require.NoError(t, err)
+			require.True(t, last == 0 || newest == (row.Seq < last))
+			last = row.Seq
+			e, err := moved.Decode(row)
+			require.NoError(t, err)
+			sum += e.Payload.Amount * e.Payload.Amount
+			row.Type = "other"
+			_, err = moved.Decode(row)
+			require.ErrorIs(t, err, journal.ErrUnknownType)
+		}
+		require.Equal(t, 10, sum)
+	}
+}
