@@ -34,7 +34,7 @@ type Log struct {
 	t   testing.TB
 	k   *Kit
 	s   Store
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // the test's own
 }
 
 // Log opens a store on an empty schema, and its journal.
