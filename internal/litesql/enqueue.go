@@ -21,9 +21,17 @@ func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]co
 	if err != nil || len(fresh) == 0 {
 		return results, err
 	}
+	if err := s.insert(ctx, reqs, results, fresh); err != nil {
+		return nil, err
+	}
+	return results, s.flush(ctx)
+}
+
+// insert makes the jobs of requests that were admitted, gives ids to those without, and notes which queues to wake.
+func (s *Session) insert(ctx context.Context, reqs []core.EnqueueRequest, results []core.EnqueueResult, fresh []int) error {
 	seq, err := s.take(ctx, len(fresh))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	lanes := make(map[laneKey]int64)
 	var jobs, work rows
@@ -32,7 +40,7 @@ func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]co
 		lane, ok := lanes[key]
 		if !ok {
 			if lane, err = s.laneOf(ctx, key); err != nil {
-				return nil, err
+				return err
 			}
 			lanes[key] = lane
 		}
@@ -40,18 +48,15 @@ func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]co
 			results[i].ID = ownID(seq)
 		}
 		if err := s.addJob(&jobs, &work, &reqs[i], seq, lane); err != nil {
-			return nil, err
+			return err
 		}
 		s.wake(key.queue)
 		seq++
 	}
 	if err := newJobs.exec(ctx, s.x, &jobs); err != nil {
-		return nil, err
+		return err
 	}
-	if err := newWork.exec(ctx, s.x, &work); err != nil {
-		return nil, err
-	}
-	return results, s.flush(ctx)
+	return newWork.exec(ctx, s.x, &work)
 }
 
 // admit answers every item that is not to be inserted, and returns the others.

@@ -18,11 +18,12 @@ func TestUpgrade(t *testing.T) {
 	ctx := context.Background()
 	db := database(t)
 	within(t, db, func(x sqlexec.Executor) { // as it was
-		for _, text := range []string{"drop view stint_job_status", "delete from stint_schema where version > 1"} {
+		for _, text := range []string{"drop table stint_schedules", "drop view stint_job_status", "delete from stint_schema where version > 1"} {
 			_, err := x.Exec(ctx, text)
 			require.NoError(t, err)
 		}
-		require.NoError(t, CheckSchema(ctx, x), "a program may come before its schema")
+		var old *core.SchemaError
+		require.ErrorAs(t, CheckSchema(ctx, x), &old)
 		s := NewSession(x, noon, core.Limits{})
 		_, err := s.Enqueue(ctx, []core.EnqueueRequest{request("a", "job"), request("b", "job")})
 		require.NoError(t, err)
