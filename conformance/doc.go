@@ -9,7 +9,7 @@
 //				t.Cleanup(func() { _ = s.Close() })
 //				return s
 //			},
-//			Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule},
+//			Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapSchedule},
 //		})
 //	}
 //

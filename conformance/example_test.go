@@ -24,9 +24,7 @@ func ExampleRun() {
 				tx := m.Begin()
 				return m.WithTx(tx), tx.Commit, tx.Rollback
 			},
-			Lacks: []conformance.Capability{
-				conformance.CapDedupe, conformance.CapRetain,
-			},
+			Lacks: []conformance.Capability{conformance.CapDedupe},
 		})
 	}
 	// Output:

@@ -12,6 +12,7 @@ import (
 // hooked is a memory store whose calls go through functions, which a mutant replaces to break one thing.
 type hooked struct {
 	*memstore.Store
+	clock core.Clock // nil: the machine's
 
 	enqueue func(context.Context, []core.EnqueueRequest) ([]core.EnqueueResult, error)
 	claim   func(context.Context, core.ClaimRequest) (core.Claimed, error)
@@ -28,12 +29,14 @@ type hooked struct {
 	explain  func(context.Context, string) (core.Explanation, error)
 
 	cancel  func(context.Context, string) (core.State, error)
+	byKey   func(context.Context, string, string) (bool, error)
 	retry   func(context.Context, string) error
 	promote func(context.Context, string) error
 	remove  func(context.Context, string) (bool, error)
 	pause   func(context.Context, string) error
 	resume  func(context.Context, string) error
 	paused  func(context.Context) ([]string, error)
+	prune   func(context.Context, core.PruneRequest) (int, error)
 	close   func() error
 
 	begin func() (view core.TxView, commit, rollback func() error)
@@ -43,7 +46,8 @@ func newHooked(m *memstore.Store) *hooked {
 	return &hooked{
 		Store: m, enqueue: m.Enqueue, claim: m.Claim, extend: m.Extend, ack: m.Ack, sweep: m.RecoverStalled, await: m.AwaitWake,
 		get: m.Get, attempts: m.Attempts, list: m.List, counts: m.Counts, stranded: m.Stranded, explain: m.Explain,
-		cancel: m.Cancel, retry: m.Retry, promote: m.Promote, remove: m.Remove, pause: m.Pause, resume: m.Resume, paused: m.Paused, close: m.Close,
+		cancel: m.Cancel, byKey: m.CancelByKey, retry: m.Retry, promote: m.Promote, remove: m.Remove, pause: m.Pause, resume: m.Resume, paused: m.Paused,
+		prune: m.Prune, close: m.Close,
 		begin: func() (core.TxView, func() error, func() error) {
 			tx := m.Begin()
 			return m.WithTx(tx), tx.Commit, tx.Rollback
@@ -58,6 +62,7 @@ func hookedHarness(breaks func(*hooked)) Harness {
 			m := memstore.New(memstore.Options{Clock: clock})
 			t.Cleanup(func() { _ = m.Close() })
 			h := newHooked(m)
+			h.clock = clock
 			breaks(h)
 			return h
 		},
@@ -65,7 +70,6 @@ func hookedHarness(breaks func(*hooked)) Harness {
 		Begin: func(_ testing.TB, s core.Store) (core.TxView, func() error, func() error) {
 			return s.(*hooked).begin()
 		},
-		Lacks: []Capability{CapDedupe, CapRetain},
 	}
 }
 
@@ -186,10 +190,14 @@ func (h *hooked) Explain(ctx context.Context, id string) (core.Explanation, erro
 }
 
 func (h *hooked) Cancel(ctx context.Context, id string) (core.State, error) { return h.cancel(ctx, id) }
-func (h *hooked) Retry(ctx context.Context, id string) error                { return h.retry(ctx, id) }
-func (h *hooked) Promote(ctx context.Context, id string) error              { return h.promote(ctx, id) }
-func (h *hooked) Remove(ctx context.Context, id string) (bool, error)       { return h.remove(ctx, id) }
-func (h *hooked) Pause(ctx context.Context, queue string) error             { return h.pause(ctx, queue) }
-func (h *hooked) Resume(ctx context.Context, queue string) error            { return h.resume(ctx, queue) }
-func (h *hooked) Paused(ctx context.Context) ([]string, error)              { return h.paused(ctx) }
-func (h *hooked) Close() error                                              { return h.close() }
+func (h *hooked) CancelByKey(ctx context.Context, name, key string) (bool, error) {
+	return h.byKey(ctx, name, key)
+}
+func (h *hooked) Retry(ctx context.Context, id string) error                  { return h.retry(ctx, id) }
+func (h *hooked) Promote(ctx context.Context, id string) error                { return h.promote(ctx, id) }
+func (h *hooked) Remove(ctx context.Context, id string) (bool, error)         { return h.remove(ctx, id) }
+func (h *hooked) Pause(ctx context.Context, queue string) error               { return h.pause(ctx, queue) }
+func (h *hooked) Resume(ctx context.Context, queue string) error              { return h.resume(ctx, queue) }
+func (h *hooked) Paused(ctx context.Context) ([]string, error)                { return h.paused(ctx) }
+func (h *hooked) Prune(ctx context.Context, r core.PruneRequest) (int, error) { return h.prune(ctx, r) }
+func (h *hooked) Close() error                                                { return h.close() }

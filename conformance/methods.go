@@ -65,13 +65,13 @@ const (
 	verbPaused  = "paused"
 )
 
-// verbs are the operator's methods; none without an Admin. CancelByKey is left out: without dedupe it says
-// that, whatever else is wrong.
+// verbs are the operator's methods; none without an Admin. Without dedupe CancelByKey is left out: it says that, whatever
+// else is wrong.
 func (k *kit) verbs() []method {
 	if k.admin == nil {
 		return nil
 	}
-	return []method{
+	verbs := []method{
 		{"Retry", func(ctx context.Context) error { return k.admin.Retry(ctx, verbFailed) }},
 		{"Cancel", func(ctx context.Context) error { _, err := k.admin.Cancel(ctx, verbWaiting); return err }},
 		{"Promote", func(ctx context.Context) error { return k.admin.Promote(ctx, verbDelayed) }},
@@ -80,4 +80,11 @@ func (k *kit) verbs() []method {
 		{"Resume", func(ctx context.Context) error { return k.admin.Resume(ctx, verbPaused) }},
 		{"Paused", func(ctx context.Context) error { _, err := k.admin.Paused(ctx); return err }},
 	}
+	if k.suite.has[CapDedupe] {
+		verbs = append(verbs, method{"CancelByKey", func(ctx context.Context) error {
+			_, err := k.admin.CancelByKey(ctx, theName, "k")
+			return err
+		}})
+	}
+	return verbs
 }

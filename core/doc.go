@@ -31,11 +31,23 @@
 //	active             Cancel                      active                  CancelRequested until the run ends
 //	failed, cancelled  Retry                       waiting                 Attempts, Stalls = 0; new place; Fence, Runs, Snoozes and ledger kept
 //	not active         Remove                      -                       parked jobs stay too
+//	finished           Prune                       -                       once its Keep ran out
 //
 // Whatever leaves active loses its token. ClaimedAt is cleared by everything that makes a job pending again;
 // CancelRequested by every end and by Retry; Result, Failure and FinishedAt by Retry. A job's Result and Failure
 // are those of its end; what earlier runs gave is in the ledger. Every end of a job writes exactly one ledger entry,
 // run or not.
+//
+// # What stays
+//
+// Finished jobs are kept for a while, so that Await, List and the ledger can tell of them: completed ones a day, failed
+// and cancelled ones a week, unless JobOptions.Keep, WithKeep or WorkerOptions.Keep say otherwise. Every worker deletes
+// what is kept no longer, once a minute, in small batches, of the whole store: the jobs of others and of names that it
+// does not know, too. WorkerOptions.PruneInterval below zero has a worker leave that to others. To keep everything, give
+// every worker a Keep of KeepRule{Forever: true}.
+//
+// The finished jobs of one name and state are one group, whatever their queues, and the newest one's Keep rules it: a
+// release that changes a job's Keep changes what stays of those that ended before.
 //
 // # Rules
 //

@@ -19,6 +19,7 @@ const (
 	DefaultMaxStalls       = 3
 	DefaultPoll            = 5 * time.Second
 	DefaultGrace           = 20 * time.Second
+	DefaultPruneInterval   = time.Minute
 )
 
 // Codec turns payloads and results into bytes and back. Its methods may be called concurrently.
@@ -41,7 +42,7 @@ type JobOptions[P any] struct {
 	MaxStalls   int           // 0: the sweeping worker's limit; -1: none tolerated
 	Backoff     Backoff       // zero: DefaultBackoff
 	Timeout     time.Duration // per run; 0: none
-	Keep        Keep          // zero: the store's defaults; no effect on stores without Retainer
+	Keep        Keep          // how long the finished job stays; zero: what WorkerOptions.Keep says, see Retainer
 
 	// Key makes enqueueing idempotent: the id becomes name:key, and a second job with it is a duplicate in
 	// whatever state the first one is (Q10). An empty key is refused.
@@ -156,7 +157,7 @@ func WithDedupe(d Dedupe) EnqueueOption {
 	return enqueueOption(func(s *enqueueSettings) { s.req.Dedupe = &d })
 }
 
-// WithKeep says how long the finished job stays.
+// WithKeep says how long the finished job stays. The newest finished job of a name and state rules for all of them (Q28).
 func WithKeep(k Keep) EnqueueOption {
 	return enqueueOption(func(s *enqueueSettings) { s.req.Keep = k })
 }
@@ -195,6 +196,14 @@ type WorkerOptions struct {
 	Logger          *slog.Logger            // nil: discard. Handlers' errors are logged; payloads, results, metadata never
 	Middleware      []Middleware            // the first is the outermost
 
+	// Keep says how long finished jobs stay whose own Keep says nothing of their state; zero rules: DefaultKeep, a day for
+	// completed jobs, a week for others. KeepAtMost bounds what jobs ask for themselves, Forever included; zero rules: no
+	// bound. They hold for the whole store, whoever runs its jobs: give them to every worker alike (Q28).
+	Keep, KeepAtMost Keep
+	// PruneInterval is the time between two passes over the store that delete what is kept no longer, +-25 %, the first
+	// within 10 s of the start; 0: a minute; negative: this worker never prunes. Stores without Retainer keep everything.
+	PruneInterval time.Duration
+
 	// OnFailure is told of every failed attempt after its ack landed, with what the store really did, and of
 	// jobs that a sweep of this worker failed. Up to 8 calls run at once, on goroutines of their own. When Run
 	// ends it waits for them at most as long as for handlers; then their context ends. A panic is logged, and so
@@ -223,9 +232,13 @@ func (o WorkerOptions) withDefaults() (WorkerOptions, error) {
 		{"Lease", &o.Lease, DefaultLease},
 		{"StalledInterval", &o.StalledInterval, DefaultStalledInterval},
 		{"Poll", &o.Poll, DefaultPoll},
+		{"PruneInterval", &o.PruneInterval, DefaultPruneInterval},
 	} {
 		if *d.value == 0 {
 			*d.value = d.def
+		}
+		if *d.value < 0 && d.value == &o.PruneInterval {
+			continue // never
 		}
 		if *d.value < minInterval || *d.value > maxInterval {
 			return o, &InvalidError{d.field, fmt.Sprintf("must be %v to %v", minInterval, maxInterval)}
@@ -239,6 +252,12 @@ func (o WorkerOptions) withDefaults() (WorkerOptions, error) {
 	}
 	if o.Renew < o.Lease/100 || o.Renew > o.Lease/2 {
 		return o, &InvalidError{"Renew", "must be Lease / 100 to Lease / 2"}
+	}
+	if err := o.Keep.validate("Keep"); err != nil {
+		return o, err
+	}
+	if err := o.KeepAtMost.validate("KeepAtMost"); err != nil {
+		return o, err
 	}
 	for name, q := range o.Queues {
 		if err := ValidateQueue("Queues", name); err != nil {

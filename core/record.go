@@ -102,11 +102,12 @@ type Failure struct {
 	Timeout bool
 }
 
-// Keep says how long a finished job's record stays, per terminal state (Q28). Zero rules: the store's default. It is
-// stored, and has no effect until a store has retention (Retainer).
+// Keep says how long a finished job's record stays, per terminal state (Q28). Zero rules: what whoever prunes says, as
+// WorkerOptions.Keep. Only a store that is a Retainer deletes anything; the others store it.
 type Keep struct{ Completed, Failed, Cancelled KeepRule }
 
-// KeepRule bounds a group of finished jobs of one (name, state). Zero: the store's default.
+// KeepRule bounds a group of finished jobs of one (name, state). What is beyond Count goes, and so does what is as old
+// as Age: either is enough. Zero: the default.
 type KeepRule struct {
 	Count   int           // the newest Count stay; 0: no bound
 	Age     time.Duration // those younger than Age stay; 0: no bound

@@ -18,7 +18,8 @@ type Retainer interface {
 	// The job of a dedupe window that is still open may go; the window stays open, unless the job was cancelled.
 	// Entries of keys that are free are deleted as well, and are not counted (Q12).
 	//
-	// It never waits for a row that is held elsewhere, and holds up no claim.
+	// It never waits for a row that is held elsewhere, and holds up no claim. A store may delete in several steps: with
+	// an error, so many as are returned are gone all the same, and the call may be repeated in any case.
 	Prune(ctx context.Context, req PruneRequest) (int, error)
 }
 
@@ -81,8 +82,8 @@ func (r PruneRequest) Validate() error {
 	if r.Limit < 0 {
 		return &InvalidError{"Limit", "must not be negative"}
 	}
-	if err := r.Default.validate(); err != nil {
+	if err := r.Default.validate("Default"); err != nil {
 		return err
 	}
-	return r.Ceiling.validate()
+	return r.Ceiling.validate("Ceiling")
 }

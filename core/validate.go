@@ -86,7 +86,7 @@ func (r EnqueueRequest) validate(l Limits) error {
 	if err := r.Backoff.validate(); err != nil {
 		return err
 	}
-	if err := r.Keep.validate(); err != nil {
+	if err := r.Keep.validate("Keep"); err != nil {
 		return err
 	}
 	if err := r.Dedupe.validate(); err != nil {
@@ -155,11 +155,11 @@ func (r *EnqueueRequest) validateTimes() error {
 	return nil
 }
 
-func (k *Keep) validate() error {
+func (k *Keep) validate(field string) error {
 	for _, s := range []struct {
 		field string
 		rule  KeepRule
-	}{{"Keep.Completed", k.Completed}, {"Keep.Failed", k.Failed}, {"Keep.Cancelled", k.Cancelled}} {
+	}{{field + ".Completed", k.Completed}, {field + ".Failed", k.Failed}, {field + ".Cancelled", k.Cancelled}} {
 		switch r := s.rule; {
 		case r.Count < 0 || r.Count > maxCount || r.Age < 0:
 			return &InvalidError{s.field, "Count and Age must not be negative"}

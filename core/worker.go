@@ -97,6 +97,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	intake.Go(func() { w.disp.loop(ctx) })
 	intake.Go(func() { w.wake.loop(ctx) })
 	intake.Go(func() { w.sweep(ctx) })
+	intake.Go(func() { w.prune(ctx) })
 	services.Go(func() { w.beat.loop(service) })
 	services.Go(func() { w.orphans.loop(service) })
 

@@ -17,6 +17,9 @@ func (s *Store) CheckInvariants() error {
 			return fmt.Errorf("memstore: job %q (%s): %w", id, j.rec.State, err)
 		}
 	}
+	if err := s.checkKeys(); err != nil {
+		return fmt.Errorf("memstore: %w", err)
+	}
 	if err := c.structures(); err != nil {
 		return fmt.Errorf("memstore: %w", err)
 	}
@@ -28,6 +31,7 @@ type checker struct {
 	counts  map[*queue]*[len(states)]int64
 	pending map[*lane]int64
 	placed  int // jobs that a heap must hold
+	ended   int // jobs that a history must hold
 }
 
 func (c *checker) job(id string, j *job) error {
@@ -51,6 +55,9 @@ func (c *checker) job(id string, j *job) error {
 		if n := h.nodes[j.pos]; n.hi != hi || n.lo != lo {
 			return fmt.Errorf("placed by (%d, %d), not by (%d, %d)", n.hi, n.lo, hi, lo)
 		}
+	}
+	if j.rec.State.Terminal() {
+		c.ended++
 	}
 	return c.record(j)
 }
@@ -113,6 +120,41 @@ func (c *checker) structures() error {
 	}
 	if held != c.placed {
 		return fmt.Errorf("heaps hold %d jobs, not %d", held, c.placed)
+	}
+	filed := 0
+	for g, h := range s.done {
+		filed += h.live
+		if err := c.history(g, h); err != nil {
+			return fmt.Errorf("%s jobs of %q: %w", g.state, g.name, err)
+		}
+	}
+	if filed != c.ended {
+		return fmt.Errorf("histories hold %d jobs, not %d", filed, c.ended)
+	}
+	return nil
+}
+
+func (c *checker) history(g group, h *history) error {
+	live := 0
+	var last end
+	for i, e := range h.ends[h.head:] {
+		switch {
+		case e.job == nil && (i == 0 || h.head+i == len(h.ends)-1):
+			return fmt.Errorf("begin or end with a gap")
+		case e.job != nil && (e.job.rec.Name != g.name || e.job.rec.State != g.state || c.store.jobs[e.job.rec.ID] != e.job):
+			return fmt.Errorf("hold job %q of %q, which is %s", e.job.rec.ID, e.job.rec.Name, e.job.rec.State)
+		case e.job != nil && e != endOf(e.job):
+			return fmt.Errorf("hold job %q at (%d, %d)", e.job.rec.ID, e.at, e.ref)
+		case i > 0 && last.compare(e) > 0:
+			return fmt.Errorf("are out of order at %d", i)
+		}
+		last = e
+		if e.job != nil {
+			live++
+		}
+	}
+	if live != h.live || live == 0 {
+		return fmt.Errorf("count %d, are %d", h.live, live)
 	}
 	return nil
 }

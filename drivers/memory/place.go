@@ -92,7 +92,7 @@ func (l *lane) bin(j *job) *bin {
 func (l *lane) runnable() int { return l.fresh.len() + l.stalled.len() }
 
 // move takes a job from where it stands to where its new state belongs, and is the only writer of State, of the
-// heaps and of the counts: a job is in exactly one place (Q1). The caller has set what orders it there.
+// heaps, histories and counts: a job is in exactly one place (Q1). The caller has set what orders it there.
 func (s *Store) move(j *job, to core.State) {
 	s.lift(j)
 	j.rec.State = to
@@ -105,10 +105,12 @@ func (s *Store) move(j *job, to core.State) {
 		l.delayed.push(j.rec.RunAt.UnixMicro(), j.rec.Ref, &j.pos, j)
 	case core.StateActive:
 		s.leases.push(j.until, j.rec.Ref, &j.pos, j)
+	case core.StateCompleted, core.StateFailed, core.StateCancelled:
+		s.file(j)
 	}
 }
 
-// lift takes a job out of the counts and of the heap that holds it. A job that was never placed has no state.
+// lift takes a job out of the counts and of the heap or history that holds it. A job that was never placed has no state.
 func (s *Store) lift(j *job) {
 	l := j.lane
 	switch j.rec.State {
@@ -120,6 +122,8 @@ func (s *Store) lift(j *job) {
 		l.delayed.remove(j.pos)
 	case core.StateActive:
 		s.leases.remove(j.pos)
+	case core.StateCompleted, core.StateFailed, core.StateCancelled:
+		s.unfile(j)
 	}
 	s.count(j, -1)
 }

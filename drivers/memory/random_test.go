@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ func TestRandomCalls(t *testing.T) {
 			"sweep":   x.sweep,
 			"admin":   x.admin,
 			"pause":   x.pause,
+			"prune":   x.prune,
 			"time":    func(t *rapid.T) { c.advance(time.Duration(rapid.IntRange(0, 20).Draw(t, "s")) * time.Second) },
 			"":        x.check,
 		})
@@ -44,15 +46,42 @@ var (
 	someIDs    = rapid.SampledFrom([]string{"", "", "a", "b", "c", "d", "e", "f"})
 	someNames  = rapid.SampledFrom([]string{"x", "y"})
 	someQueues = rapid.SampledFrom([]string{"q", "r"})
+	someKeeps  = rapid.SampledFrom([]core.Keep{
+		{}, {Completed: core.KeepRule{None: true}, Failed: core.KeepRule{Count: 1}},
+		{Completed: core.KeepRule{Age: 3 * time.Second, Count: 2}, Cancelled: core.KeepRule{None: true}},
+	})
 	someDelays = rapid.Map(rapid.IntRange(0, 12), func(s int) time.Duration { return time.Duration(max(s-4, 0)) * time.Second })
 )
 
 func (x *random) request(t *rapid.T) core.EnqueueRequest {
-	return core.EnqueueRequest{
+	r := core.EnqueueRequest{
 		ID: someIDs.Draw(t, "id"), Name: someNames.Draw(t, "name"), Queue: someQueues.Draw(t, "queue"),
 		MaxAttempts: 1, MaxStalls: rapid.IntRange(-1, 2).Draw(t, "stalls"),
-		Priority: rapid.IntRange(-1, 1).Draw(t, "priority"), Delay: someDelays.Draw(t, "delay"),
+		Priority: rapid.IntRange(-1, 1).Draw(t, "priority"), Delay: someDelays.Draw(t, "delay"), Keep: someKeeps.Draw(t, "keep"),
 	}
+	if rapid.Bool().Draw(t, "dedupe") {
+		r.Dedupe = &core.Dedupe{Key: rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key"), TTL: someDelays.Draw(t, "ttl"),
+			Replace: rapid.Bool().Draw(t, "replace")}
+	}
+	return r
+}
+
+// prune checks that what Prune says it deleted is what is missing.
+func (x *random) prune(t *rapid.T) {
+	before, limit := x.total(t), rapid.IntRange(1, 4).Draw(t, "limit")
+	n, err := x.store.Prune(t.Context(), core.PruneRequest{Limit: limit})
+	require.NoError(t, err)
+	require.LessOrEqual(t, n, limit)
+	require.Equal(t, before-int64(n), x.total(t))
+}
+
+func (x *random) total(t *rapid.T) (n int64) {
+	counts, err := x.store.Counts(t.Context(), "")
+	require.NoError(t, err)
+	for _, c := range counts {
+		n += c
+	}
+	return n
 }
 
 func (x *random) enqueue(t *rapid.T) {
@@ -166,7 +195,11 @@ func (x *random) admin(t *rapid.T) {
 		return
 	}
 	var state *core.StateError
+	var conflict *core.ConflictError
 	switch {
+	case allowed && errors.As(err, &conflict):
+		require.Equal(t, before.DedupeKey, conflict.Key)
+		require.NotEqual(t, id, conflict.ID)
 	case !known:
 		require.ErrorIs(t, err, core.ErrNotFound)
 	case allowed:

@@ -9,8 +9,7 @@
 //
 // # Capabilities
 //
-// core.Inspector, core.Admin, core.Scheduler and core.TxStore[*Transaction]. Lacking: dedupe (such an item is refused
-// with an error that wraps errors.ErrUnsupported) and retention (finished jobs stay until Admin.Remove).
+// core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.TxStore[*Transaction], and dedupe keys: all there is.
 //
 // # Cost
 //
@@ -46,10 +45,13 @@ type Store struct {
 	closed bool
 	jobs   map[string]*job
 	queues map[string]*queue
-	leases heap[*job] // the active jobs by end of lease
-	serial int64      // the last insertion number
-	places int64      // the last place drawn
-	picks  uint64     // wants served so far, see lane.pick
+	leases heap[*job]         // the active jobs by end of lease
+	done   map[group]*history // the finished jobs
+	keys   map[keyName]hold   // dedupe keys
+	serial int64              // the last insertion number
+	places int64              // the last place drawn
+	turns  int64              // the last turn of a key
+	picks  uint64             // wants served so far, see lane.pick
 
 	schedules map[string]*core.ScheduleRecord // by key
 
@@ -67,6 +69,7 @@ var (
 	_ core.Store                 = (*Store)(nil)
 	_ core.Inspector             = (*Store)(nil)
 	_ core.Admin                 = (*Store)(nil)
+	_ core.Retainer              = (*Store)(nil)
 	_ core.Scheduler             = (*Store)(nil)
 	_ core.TxStore[*Transaction] = (*Store)(nil)
 )
@@ -86,6 +89,8 @@ func New(opts Options) *Store {
 		limits:    opts.Limits,
 		jobs:      map[string]*job{},
 		queues:    map[string]*queue{},
+		done:      map[group]*history{},
+		keys:      map[keyName]hold{},
 		schedules: map[string]*core.ScheduleRecord{},
 		waiters:   map[*waiter]struct{}{},
 	}
