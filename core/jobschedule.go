@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -140,7 +141,7 @@ func (j *Job[P, R]) slotRequest(sch Schedule[P]) (EnqueueRequest, error) {
 		}
 	}
 	own := enqueueOption(func(s *enqueueSettings) { s.req.ID, s.req.Key = "slot", "" }) // any id: Key is not asked
-	req, err := j.Request(context.Background(), sch.Payload, append(sch.Options[:len(sch.Options):len(sch.Options)], own)...)
+	req, err := j.Request(context.Background(), sch.Payload, append(slices.Clip(sch.Options), own)...)
 	req.ID, req.Dedupe, req.Trace = "", nil, nil
 	return req, err
 }

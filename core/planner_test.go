@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,9 +190,9 @@ func TestManyNews(t *testing.T) {
 func TestPoison(t *testing.T) {
 	schedBubble(t, func(t *testing.T, s *schedSpy) {
 		var log bytes.Buffer
-		var healed bool
+		var healed atomic.Bool
 		s.tick = func(tick core.Tick) (bool, error) {
-			if tick.Key == "refused" && tick.Err == "" && !healed {
+			if tick.Key == "refused" && tick.Err == "" && !healed.Load() {
 				return false, &core.ConflictError{Name: "other", ID: "x\x00"}
 			}
 			return s.Store.TickSchedule(context.Background(), tick)
@@ -219,7 +220,7 @@ func TestPoison(t *testing.T) {
 			require.True(t, rec.RetryAt.After(time.Now().Add(-time.Second)))
 			require.Zero(t, rec.LastSlot)
 		}
-		healed = true
+		healed.Store(true)
 		time.Sleep(7 * time.Minute)
 		synctest.Wait()
 		rec := record(t, s, "refused")
