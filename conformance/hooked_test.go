@@ -27,6 +27,7 @@ type hooked struct {
 	counts   func(context.Context, string) (map[core.State]int64, error)
 	stranded func(context.Context, []string) ([]core.Stranded, error)
 	explain  func(context.Context, string) (core.Explanation, error)
+	gauges   func(context.Context) ([]core.QueueGauge, error)
 
 	cancel  func(context.Context, string) (core.State, error)
 	byKey   func(context.Context, string, string) (bool, error)
@@ -48,6 +49,7 @@ func newHooked(m *memstore.Store) *hooked {
 		get: m.Get, attempts: m.Attempts, list: m.List, counts: m.Counts, stranded: m.Stranded, explain: m.Explain,
 		cancel: m.Cancel, byKey: m.CancelByKey, retry: m.Retry, promote: m.Promote, remove: m.Remove, pause: m.Pause, resume: m.Resume, paused: m.Paused,
 		prune: m.Prune, close: m.Close,
+		gauges: m.Gauges,
 		begin: func() (core.TxView, func() error, func() error) {
 			tx := m.Begin()
 			return m.WithTx(tx), tx.Commit, tx.Rollback
@@ -201,3 +203,5 @@ func (h *hooked) Resume(ctx context.Context, queue string) error              { 
 func (h *hooked) Paused(ctx context.Context) ([]string, error)                { return h.paused(ctx) }
 func (h *hooked) Prune(ctx context.Context, r core.PruneRequest) (int, error) { return h.prune(ctx, r) }
 func (h *hooked) Close() error                                                { return h.close() }
+
+func (h *hooked) Gauges(ctx context.Context) ([]core.QueueGauge, error) { return h.gauges(ctx) }

@@ -47,7 +47,7 @@ func (k *kit) reads(id string) []method {
 	if k.insp == nil {
 		return nil
 	}
-	return []method{
+	reads := []method{
 		{"Get", func(ctx context.Context) error { _, err := k.insp.Get(ctx, id); return err }},
 		{"Attempts", func(ctx context.Context) error { _, err := k.insp.Attempts(ctx, id); return err }},
 		{"List", func(ctx context.Context) error { _, err := k.insp.List(ctx, core.Query{}); return err }},
@@ -55,6 +55,10 @@ func (k *kit) reads(id string) []method {
 		{"Stranded", func(ctx context.Context) error { _, err := k.insp.Stranded(ctx, nil); return err }},
 		{"Explain", func(ctx context.Context) error { _, err := k.insp.Explain(ctx, id); return err }},
 	}
+	if g, ok := core.As[core.Gauger](k.store); ok && k.suite.has[CapGauge] {
+		reads = append(reads, method{"Gauges", func(ctx context.Context) error { _, err := g.Gauges(ctx); return err }})
+	}
+	return reads
 }
 
 // The jobs and queues that verbs would change.

@@ -38,6 +38,7 @@ func TestMutants(t *testing.T) {
 		{"dedupe", dedupeMutants()}, {"dedupe", keyVerbMutants()}, {"replace", replaceMutants()}, {"deduperace", dedupeRacingMutants()},
 		{"ended", endedMutants()}, {"closed", closedMutants()}, {"concurrent", concurrentMutants()},
 		{"schedule", scheduleMutants()},
+		{"gauges", gaugeMutants()},
 	}
 	n := 0
 	for _, g := range groups {

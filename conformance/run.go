@@ -90,6 +90,7 @@ func topics() []topic {
 		{"ledger", ledgerCases()},
 		{"list", listCases()},
 		{"counts", countsCases()},
+		{"gauges", gaugeCases()},
 		{"retain", retainCases()},
 		{"wake", wakeCases()},
 		{"ended", endedCases()},

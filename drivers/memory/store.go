@@ -9,7 +9,7 @@
 //
 // # Capabilities
 //
-// core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.TxStore[*Transaction], and dedupe keys: all there is.
+// core.Inspector, core.Admin, core.Gauger, core.Retainer, core.Scheduler, core.TxStore[*Transaction], and dedupe keys: all there is.
 //
 // # Cost
 //
