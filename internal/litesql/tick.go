@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
@@ -70,7 +71,8 @@ func (s *Session) slots(ctx context.Context, r *core.ScheduleRecord, slots []tim
 			}
 		}
 	}
-	return s.insert(ctx, reqs, make([]core.EnqueueResult, len(reqs)), fresh)
+	_, err = s.insert(ctx, reqs, keyplan.Make(reqs, fresh, s.moment(), nil, nil))
+	return err
 }
 
 func (s *Session) pending(ctx context.Context, id string) (bool, error) {
