@@ -106,6 +106,6 @@ func printer(out io.Writer) func(string, ...any) {
 	return func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintf(out, format+"\n", args...)
+		_, _ = fmt.Fprintf(out, format+"\n", args...)
 	}
 }
