@@ -164,7 +164,7 @@ func TestInTransactions(t *testing.T) {
 	stinttest.Only(k, welcome)
 
 	type sqlTx struct{}
-	var jobs core.TxStore[*sqlTx] = memstore.Tx[*sqlTx](k.Store)
+	jobs := memstore.Tx[*sqlTx](k.Store)
 	_, err = reminder.Enqueue(t.Context(), jobs.WithTx(&sqlTx{}), user{"ada"})
 	require.NoError(t, err)
 	stinttest.Only(k, reminder)
