@@ -216,3 +216,13 @@ func lessKey(a, b keyplan.Key) int {
 	}
 	return strings.Compare(a.Key, b.Key)
 }
+
+// FreeKeys frees the keys that jobs hold, for who is about to delete cancelled ones. Entries that somebody holds are left:
+// such a job must stay for another time.
+func (s *Session) FreeKeys(ctx context.Context, seqs []int64) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	_, err := s.x.Exec(ctx, sqlFreeKeys, seqs)
+	return err
+}
