@@ -12,6 +12,7 @@ func working() []string {
 		sqlEnded,
 		sqlLook, sqlCancelReady, sqlCancelDelayed, sqlAskCancel, sqlRevive, sqlReviveKeyed, sqlPromote,
 		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished, sqlSweepKeys, sqlFreeKeys,
+		sqlTickLock, sqlTickMove, sqlTickPutOff, sqlIsPending,
 		sqlGet, sqlAttempts, sqlRecords,
 	}
 }

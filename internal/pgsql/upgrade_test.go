@@ -36,7 +36,7 @@ func TestUpgrade(t *testing.T) {
 		require.Len(t, got.Jobs, 1)
 	}
 	claim()
-	for _, text := range []string{"drop view {}.job_status", "drop table {}.dedupe", "alter table {}.jobs drop column dedupe_key",
+	for _, text := range []string{"drop view {}.job_status", "drop table {}.dedupe", "drop table {}.schedules", "alter table {}.jobs drop column dedupe_key",
 		"delete from {}.schema_version where version > 1"} { // as it was
 		_, err := s.In(x).Exec(ctx, text)
 		require.NoError(t, err)
