@@ -50,7 +50,7 @@ import (
 )
 
 // Store keeps jobs in one SQLite database, or one schema of one Postgres database. It implements core.Store,
-// core.Inspector, core.Admin, core.Migrator and core.TxStore[bun.Tx], and is safe for concurrent use, also by several
+// core.Inspector, core.Admin, core.Retainer, core.Migrator and core.TxStore[bun.Tx], and is safe for concurrent use, also by several
 // processes with handles of their own. After Close, which may be repeated and leaves a *bun.DB that New was given open,
 // every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
@@ -64,6 +64,7 @@ type engine interface {
 	core.Store
 	core.Inspector
 	core.Admin
+	core.Retainer
 	core.Migrator
 	io.Closer
 	// inTx is the contract inside a transaction; nil: every call is refused.
@@ -74,6 +75,7 @@ var (
 	_ core.Store           = (*Store)(nil)
 	_ core.Inspector       = (*Store)(nil)
 	_ core.Admin           = (*Store)(nil)
+	_ core.Retainer        = (*Store)(nil)
 	_ core.Migrator        = (*Store)(nil)
 	_ core.TxStore[bun.Tx] = (*Store)(nil)
 )

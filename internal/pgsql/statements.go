@@ -13,6 +13,7 @@ func working() []string {
 		sqlLook, sqlCancelReady, sqlCancelDelayed, sqlAskCancel, sqlRevive, sqlPromote,
 		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished,
 		sqlGet, sqlAttempts, sqlRecords,
+		sqlEnds, sqlBeyond, sqlPrune,
 	}
 }
 

@@ -47,7 +47,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, pgsql.ValidateSchema(o.Schema)
 }
 
-// Store implements core.Store, core.Inspector, core.Admin and core.Migrator. It is safe for concurrent use. After Close
+// Store implements core.Store, core.Inspector, core.Admin, core.Retainer and core.Migrator. It is safe for concurrent use. After Close
 // every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
 	backend Backend
@@ -66,6 +66,7 @@ type Store struct {
 	listening context.CancelFunc // nil: nobody waited yet, or nobody listens
 	ear       sync.WaitGroup
 	deaf      sync.Once // nobody listens, and somebody was told
+	prunedTo  pgsql.Pruned
 }
 
 const startTimeout = 30 * time.Second
