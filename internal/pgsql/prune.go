@@ -40,7 +40,8 @@ const (
 
 	// The oldest of a group, behind an end and up to another, and what of them nobody holds: a job that is revived just now
 	// is left alone, and one that ended again since it was looked up ended later. Its row in jobs is locked as well, so
-	// that nobody is waited for there either.
+	// that nobody is waited for there either. Rows are deleted by ctid, which never changes here: by seq, the planner may
+	// take the index in which that comes last for as good as the one of its own.
 	sqlPrune = `with c as materialized (
 			select l.finished_at, l.seq from unnest((select $1::text[])) q (queue)
 			cross join lateral (
@@ -48,11 +49,11 @@ const (
 					and (finished_at, seq) > ($4::timestamptz, $5::bigint) and (finished_at, seq) <= ($6::timestamptz, $7::bigint)
 				order by finished_at, seq limit $8::bigint) l
 			order by l.finished_at, l.seq limit $8::bigint),
-		h as materialized (
-			select seq from {}.finished where seq = any(array(select seq from c)) order by seq for update skip locked),
 		b as materialized (
-			select seq from {}.jobs where seq = any(array(select seq from h)) order by seq for update skip locked),
-		d as (delete from {}.finished where seq = any(array(select seq from b)) returning seq, queue, name, state),
+			select seq from {}.jobs where seq = any(array(select seq from c)) order by seq for update skip locked),
+		h as materialized (
+			select ctid as at from {}.finished where seq = any(array(select seq from b)) order by seq for update skip locked),
+		d as (delete from {}.finished where ctid = any(array(select at from h)) returning seq, queue, name, state),
 		k as (
 			insert into {}.tallies (queue, name, completed, failed, cancelled)
 			select queue, name, -count(*) filter (where state = 5), -count(*) filter (where state = 6), -count(*) filter (where state = 7)
