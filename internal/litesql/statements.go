@@ -15,6 +15,7 @@ func Statements() []string {
 		sqlHeld, sqlExtend, sqlSuspect, sqlEnded,
 		sqlSavepoint, sqlRelease,
 		sqlAskCancel, sqlFinal, sqlKeepEntry, sqlUnfinish, sqlRevive,
+		sqlOldestEnds, sqlPruneFinished, sqlPruneRuns, sqlPruneJobs,
 	}
 }
 
