@@ -22,12 +22,12 @@ func detected(t *testing.T, h Harness) []string {
 func TestDetectHonest(t *testing.T) {
 	for name, h := range map[string]Harness{
 		"memory":            hookedHarness(func(*hooked) {}),
-		"model":             modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin),
+		"model":             modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin, CapDedupe),
 		"six methods":       modelHarness(func(m *modelStore) core.Store { return sixMethods{m} }),
 		"wrapped":           wrapped(hookedHarness(func(*hooked) {})),
-		"timer for a wake":  modelHarness(func(m *modelStore) core.Store { return timer{m, time.Millisecond} }, CapAdmin),
-		"a timer of 100 ms": modelHarness(func(m *modelStore) core.Store { return timer{m, 100 * time.Millisecond} }, CapAdmin),
-		"a timer of 600 ms": modelHarness(func(m *modelStore) core.Store { return timer{m, 600 * time.Millisecond} }, CapAdmin),
+		"timer for a wake":  modelHarness(func(m *modelStore) core.Store { return timer{m, time.Millisecond} }, CapAdmin, CapDedupe),
+		"a timer of 100 ms": modelHarness(func(m *modelStore) core.Store { return timer{m, 100 * time.Millisecond} }, CapAdmin, CapDedupe),
+		"a timer of 600 ms": modelHarness(func(m *modelStore) core.Store { return timer{m, 600 * time.Millisecond} }, CapAdmin, CapDedupe),
 		"switched off":      modelHarness(func(m *modelStore) core.Store { return switchedOff{m} }),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func wantComplaint(t *testing.T, store string, log []string, c Capability, want 
 
 // TestSkipsSayWhy: a case that a declared absence skips says so, and a failure names its rule and demand.
 func TestSkipsSayWhy(t *testing.T) {
-	s := newSuite(modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin))
+	s := newSuite(modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin, CapDedupe))
 	c := testCase{rule: "Q99", name: "n", demands: "that it is so", needs: []Capability{CapWake}, run: func(k *kit) { k.failf("it is not %d", 7) }}
 	r := failing.Run(t, func(tb testing.TB) { s.runCase(tb, c, NewClock()) })
 	if !r.Skipped || r.Failed || r.Said[0] != "declared lacking: wake" {
@@ -93,7 +93,7 @@ func TestSkipsSayWhy(t *testing.T) {
 
 // TestWatchdog: a case that hangs and one that panics are reported with their rule.
 func TestWatchdog(t *testing.T) {
-	s := newSuite(modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin))
+	s := newSuite(modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin, CapDedupe))
 	release := make(chan struct{})
 	for _, run := range []func(*kit){func(*kit) { panic("boom") }, func(*kit) { <-release }} {
 		c := testCase{rule: "Q99", name: "n", demands: "an end", limit: time.Millisecond, run: run}
@@ -117,7 +117,7 @@ func TestRuleOfEachCase(t *testing.T) {
 			rules[c.rule], names[name] = true, true
 		}
 	}
-	for _, rule := range []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "Q9", "Q10", "Q11", "Q13", "Q14", "Q15", "Q26", "Q27", "Q28", "Guarantees"} {
+	for _, rule := range []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "Q9", "Q10", "Q11", "Q12", "Q13", "Q14", "Q15", "Q26", "Q27", "Q28", "Guarantees"} {
 		if !rules[rule] {
 			t.Errorf("no case cites %s", rule)
 		}
@@ -132,7 +132,9 @@ func modelHarness(wrap func(*modelStore) core.Store, has ...Capability) Harness 
 			if clock == nil {
 				clock = realClock{}
 			}
-			return wrap(newModel(clock))
+			m := newModel(clock)
+			m.keyless = !slices.Contains(has, CapDedupe)
+			return wrap(m)
 		},
 		Lacks: slices.DeleteFunc(demanded(), func(c Capability) bool { return slices.Contains(has, c) }),
 	}

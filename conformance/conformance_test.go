@@ -24,6 +24,5 @@ func memoryHarness() conformance.Harness {
 			tx := m.Begin()
 			return m.WithTx(tx), tx.Commit, tx.Rollback
 		},
-		Lacks: []conformance.Capability{conformance.CapDedupe},
 	}
 }

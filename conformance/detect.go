@@ -26,6 +26,7 @@ func (s *suite) detect(t testing.TB) {
 		CapRetain:    hasRetainer(ctx, store),
 		CapSchedule:  hasScheduler(ctx, store),
 		CapWake:      hasWake(ctx, store),
+		CapGauge:     hasGauger(ctx, store),
 	}
 	_, s.has[CapMigrate] = core.As[core.Migrator](store)
 	_, s.has[CapClose] = core.As[io.Closer](store)

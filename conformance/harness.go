@@ -52,6 +52,7 @@ const (
 	CapWake      Capability = "wake"     // AwaitWake returns because of an Enqueue, not because of a timer (Q15)
 	CapDedupe    Capability = "dedupe"   // Enqueue takes EnqueueRequest.Dedupe
 	CapRetain    Capability = "retain"   // core.As[core.Retainer], and it answers
+	CapGauge     Capability = "gauge"    // core.As[core.Gauger], and it answers
 	CapSchedule  Capability = "schedule" // core.As[core.Scheduler], and it answers
 	CapMigrate   Capability = "migrate"  // core.As[core.Migrator]; optional, a store may have no schema
 	CapClose     Capability = "close"    // core.As[io.Closer]; optional, a store may have nothing to close
@@ -60,6 +61,6 @@ const (
 // demanded lists the capabilities that are present or declared lacking, in the order of the table.
 func demanded() []Capability {
 	return []Capability{
-		CapInspector, CapAdmin, CapTx, CapOpen, CapWake, CapDedupe, CapRetain, CapSchedule,
+		CapInspector, CapAdmin, CapTx, CapOpen, CapWake, CapGauge, CapDedupe, CapRetain, CapSchedule,
 	}
 }

@@ -27,8 +27,10 @@ type hooked struct {
 	counts   func(context.Context, string) (map[core.State]int64, error)
 	stranded func(context.Context, []string) ([]core.Stranded, error)
 	explain  func(context.Context, string) (core.Explanation, error)
+	gauges   func(context.Context) ([]core.QueueGauge, error)
 
 	cancel  func(context.Context, string) (core.State, error)
+	byKey   func(context.Context, string, string) (bool, error)
 	retry   func(context.Context, string) error
 	promote func(context.Context, string) error
 	remove  func(context.Context, string) (bool, error)
@@ -45,8 +47,9 @@ func newHooked(m *memstore.Store) *hooked {
 	return &hooked{
 		Store: m, enqueue: m.Enqueue, claim: m.Claim, extend: m.Extend, ack: m.Ack, sweep: m.RecoverStalled, await: m.AwaitWake,
 		get: m.Get, attempts: m.Attempts, list: m.List, counts: m.Counts, stranded: m.Stranded, explain: m.Explain,
-		cancel: m.Cancel, retry: m.Retry, promote: m.Promote, remove: m.Remove, pause: m.Pause, resume: m.Resume, paused: m.Paused, prune: m.Prune,
-		close: m.Close,
+		cancel: m.Cancel, byKey: m.CancelByKey, retry: m.Retry, promote: m.Promote, remove: m.Remove, pause: m.Pause, resume: m.Resume, paused: m.Paused,
+		prune: m.Prune, close: m.Close,
+		gauges: m.Gauges,
 		begin: func() (core.TxView, func() error, func() error) {
 			tx := m.Begin()
 			return m.WithTx(tx), tx.Commit, tx.Rollback
@@ -69,7 +72,6 @@ func hookedHarness(breaks func(*hooked)) Harness {
 		Begin: func(_ testing.TB, s core.Store) (core.TxView, func() error, func() error) {
 			return s.(*hooked).begin()
 		},
-		Lacks: []Capability{CapDedupe},
 	}
 }
 
@@ -189,7 +191,10 @@ func (h *hooked) Explain(ctx context.Context, id string) (core.Explanation, erro
 	return h.explain(ctx, id)
 }
 
-func (h *hooked) Cancel(ctx context.Context, id string) (core.State, error)   { return h.cancel(ctx, id) }
+func (h *hooked) Cancel(ctx context.Context, id string) (core.State, error) { return h.cancel(ctx, id) }
+func (h *hooked) CancelByKey(ctx context.Context, name, key string) (bool, error) {
+	return h.byKey(ctx, name, key)
+}
 func (h *hooked) Retry(ctx context.Context, id string) error                  { return h.retry(ctx, id) }
 func (h *hooked) Promote(ctx context.Context, id string) error                { return h.promote(ctx, id) }
 func (h *hooked) Remove(ctx context.Context, id string) (bool, error)         { return h.remove(ctx, id) }
@@ -198,3 +203,5 @@ func (h *hooked) Resume(ctx context.Context, queue string) error              { 
 func (h *hooked) Paused(ctx context.Context) ([]string, error)                { return h.paused(ctx) }
 func (h *hooked) Prune(ctx context.Context, r core.PruneRequest) (int, error) { return h.prune(ctx, r) }
 func (h *hooked) Close() error                                                { return h.close() }
+
+func (h *hooked) Gauges(ctx context.Context) ([]core.QueueGauge, error) { return h.gauges(ctx) }

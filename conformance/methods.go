@@ -47,7 +47,7 @@ func (k *kit) reads(id string) []method {
 	if k.insp == nil {
 		return nil
 	}
-	return []method{
+	reads := []method{
 		{"Get", func(ctx context.Context) error { _, err := k.insp.Get(ctx, id); return err }},
 		{"Attempts", func(ctx context.Context) error { _, err := k.insp.Attempts(ctx, id); return err }},
 		{"List", func(ctx context.Context) error { _, err := k.insp.List(ctx, core.Query{}); return err }},
@@ -55,6 +55,10 @@ func (k *kit) reads(id string) []method {
 		{"Stranded", func(ctx context.Context) error { _, err := k.insp.Stranded(ctx, nil); return err }},
 		{"Explain", func(ctx context.Context) error { _, err := k.insp.Explain(ctx, id); return err }},
 	}
+	if g, ok := core.As[core.Gauger](k.store); ok && k.suite.has[CapGauge] {
+		reads = append(reads, method{"Gauges", func(ctx context.Context) error { _, err := g.Gauges(ctx); return err }})
+	}
+	return reads
 }
 
 // The jobs and queues that verbs would change.
@@ -65,13 +69,13 @@ const (
 	verbPaused  = "paused"
 )
 
-// verbs are the operator's methods; none without an Admin. CancelByKey is left out: without dedupe it says
-// that, whatever else is wrong.
+// verbs are the operator's methods; none without an Admin. Without dedupe CancelByKey is left out: it says that, whatever
+// else is wrong.
 func (k *kit) verbs() []method {
 	if k.admin == nil {
 		return nil
 	}
-	return []method{
+	verbs := []method{
 		{"Retry", func(ctx context.Context) error { return k.admin.Retry(ctx, verbFailed) }},
 		{"Cancel", func(ctx context.Context) error { _, err := k.admin.Cancel(ctx, verbWaiting); return err }},
 		{"Promote", func(ctx context.Context) error { return k.admin.Promote(ctx, verbDelayed) }},
@@ -80,4 +84,11 @@ func (k *kit) verbs() []method {
 		{"Resume", func(ctx context.Context) error { return k.admin.Resume(ctx, verbPaused) }},
 		{"Paused", func(ctx context.Context) error { _, err := k.admin.Paused(ctx); return err }},
 	}
+	if k.suite.has[CapDedupe] {
+		verbs = append(verbs, method{"CancelByKey", func(ctx context.Context) error {
+			_, err := k.admin.CancelByKey(ctx, theName, "k")
+			return err
+		}})
+	}
+	return verbs
 }

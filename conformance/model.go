@@ -48,6 +48,9 @@ func modelRun(k *kit) {
 			r.admin, _ = core.As[core.Admin](r.real)
 			actions["cancel"], actions["retry"], actions["promote"] = r.cancel, r.retry, r.promote
 			actions["remove"], actions["pause"] = r.remove, r.pause
+			if k.suite.has[CapDedupe] {
+				actions["cancel by key"] = r.cancelByKey
+			}
 		}
 		if k.suite.has[CapRetain] {
 			actions["prune"] = r.prune
@@ -143,6 +146,9 @@ func (r *modelRunner) enqueue(t *rapid.T) {
 			Priority: rapid.IntRange(-1, 1).Draw(t, "priority"), MaxStalls: rapid.IntRange(-1, 2).Draw(t, "stalls"),
 			Delay: rapid.SampledFrom([]time.Duration{0, 0, 0, time.Second, time.Minute}).Draw(t, "delay"),
 			Keep:  rapid.SampledFrom(modelKeeps).Draw(t, "keep"),
+		}
+		if r.k.suite.has[CapDedupe] && rapid.Bool().Draw(t, "dedupe") {
+			reqs[i].Dedupe = r.dedupe(t)
 		}
 	}
 	got, err := r.real.Enqueue(r.k.ctx, reqs)

@@ -26,6 +26,9 @@ func (m *modelStore) Retry(ctx context.Context, id string) error {
 	if j.State != core.StateFailed && j.State != core.StateCancelled {
 		return &core.StateError{ID: id, State: j.State, Op: "retry"}
 	}
+	if err := m.retakes(j, now); err != nil {
+		return err
+	}
 	j.Attempts, j.Stalls, j.Result, j.Failure, j.FinishedAt = 0, 0, nil, nil, time.Time{}
 	m.pend(j, now, now)
 	return nil
@@ -43,17 +46,19 @@ func (m *modelStore) Cancel(ctx context.Context, id string) (core.State, error) 
 		return "", core.ErrNotFound
 	case j.State.Terminal():
 		return "", &core.StateError{ID: id, State: j.State, Op: "cancel"}
-	case j.State == core.StateActive:
-		j.CancelRequested = true
-	default:
-		m.end(j, core.StateCancelled, now)
-		j.record(core.Attempt{Outcome: core.OutcomeCancel, FinishedAt: now}, "", "", "")
 	}
+	m.cancel(j, now)
 	return j.State, nil
 }
 
-func (m *modelStore) CancelByKey(context.Context, string, string) (bool, error) {
-	return false, &core.UnsupportedError{Op: "dedupe"}
+// cancel ends a pending job, or asks it to end.
+func (m *modelStore) cancel(j *modelJob, now time.Time) {
+	if j.State == core.StateActive {
+		j.CancelRequested = true
+		return
+	}
+	m.end(j, core.StateCancelled, now)
+	j.record(core.Attempt{Outcome: core.OutcomeCancel, FinishedAt: now}, "", "", "")
 }
 
 func (m *modelStore) Promote(ctx context.Context, id string) error {
@@ -78,9 +83,13 @@ func (m *modelStore) Remove(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	defer m.mu.Unlock()
-	before := len(m.jobs)
-	m.jobs = slices.DeleteFunc(m.jobs, func(j *modelJob) bool { return j.ID == id && j.State != core.StateActive })
-	return len(m.jobs) < before, nil
+	j := m.find(id)
+	if j == nil || j.State == core.StateActive {
+		return false, nil
+	}
+	m.jobs = slices.DeleteFunc(m.jobs, func(o *modelJob) bool { return o == j })
+	maps.DeleteFunc(m.keys, func(_ modelKey, e *modelEntry) bool { return e.job == j })
+	return true, nil
 }
 
 func (m *modelStore) Pause(ctx context.Context, queue string) error {

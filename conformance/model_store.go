@@ -24,6 +24,12 @@ type modelStore struct {
 	places int64
 	serial int64
 	paused map[string]bool
+	keys   map[modelKey]*modelEntry
+	// meets and retakes are meet and retake, unless they are broken.
+	meets   func(core.EnqueueRequest, time.Time) (id string, taken bool)
+	retakes func(*modelJob, time.Time) error
+	// keyless: it refuses dedupe, as a store without it does.
+	keyless bool
 }
 
 type modelJob struct {
@@ -32,11 +38,11 @@ type modelJob struct {
 	token, worker string
 	until         time.Time // the lease's end
 	suspect       time.Time // when a sweep first saw it ended; zero: not yet
-	ledger        []modelEntry
+	ledger        []modelPast
 }
 
-// modelEntry is a ledger entry with what a repeated ack must find.
-type modelEntry struct {
+// modelPast is a ledger entry with what a repeated ack must find.
+type modelPast struct {
 	core.Attempt
 	token    string
 	asked    core.Outcome
@@ -44,7 +50,9 @@ type modelEntry struct {
 }
 
 func newModel(clock core.Clock) *modelStore {
-	return &modelStore{clock: clock, paused: map[string]bool{}}
+	m := &modelStore{clock: clock, paused: map[string]bool{}, keys: map[modelKey]*modelEntry{}}
+	m.meets, m.retakes = m.meet, m.retake
+	return m
 }
 
 // enter begins a call: it locks the model unless ctx has ended.
@@ -97,7 +105,7 @@ func (m *modelStore) end(j *modelJob, state core.State, now time.Time) {
 func (j *modelJob) record(a core.Attempt, token string, asked core.Outcome, answered core.State) {
 	j.Runs++
 	a.Number = j.Runs
-	j.ledger = append(j.ledger, modelEntry{a, token, asked, answered})
+	j.ledger = append(j.ledger, modelPast{a, token, asked, answered})
 	j.ledger = j.ledger[max(0, len(j.ledger)-core.LedgerLimit):]
 }
 
@@ -127,7 +135,7 @@ func (m *modelStore) enqueue(r core.EnqueueRequest, now time.Time) core.EnqueueR
 	if err := r.Validate(core.Limits{}); err != nil {
 		return core.EnqueueResult{Err: err}
 	}
-	if r.Dedupe != nil {
+	if r.Dedupe != nil && m.keyless {
 		return core.EnqueueResult{Err: &core.UnsupportedError{Op: "dedupe"}}
 	}
 	id := r.ResolvedID()
@@ -136,21 +144,20 @@ func (m *modelStore) enqueue(r core.EnqueueRequest, now time.Time) core.EnqueueR
 	} else if j != nil {
 		return core.EnqueueResult{ID: id, Duplicate: true}
 	}
+	if id, taken := m.meets(r, now); taken {
+		return core.EnqueueResult{ID: id, Duplicate: true}
+	}
 	m.serial++
 	if id == "" {
 		id = fmt.Sprintf("#%d", m.serial)
 	}
-	j := &modelJob{serial: m.serial, Record: core.Record{
-		ID: id, Name: r.Name, Queue: r.Queue, Payload: bytes.Clone(r.Payload), Metadata: maps.Clone(r.Metadata),
-		Priority: r.Priority, MaxAttempts: r.MaxAttempts, MaxStalls: r.MaxStalls, Backoff: r.Backoff, Keep: r.Keep,
-		Timeout: r.Timeout, Trace: own(r.Trace), EnqueuedAt: now,
-	}}
-	at := now.Add(r.Delay)
-	if r.RunAt.After(at) {
-		at = r.RunAt
-	}
-	m.pend(j, core.Micros(at), now)
+	j := &modelJob{serial: m.serial, Record: core.Record{ID: id, Name: r.Name, Queue: r.Queue, EnqueuedAt: now}}
+	m.fill(j, r, now)
 	m.jobs = append(m.jobs, j)
+	if r.Dedupe != nil {
+		j.DedupeKey = r.Dedupe.Key
+		m.keys[modelKey{r.Name, r.Dedupe.Key}] = &modelEntry{job: j, end: window(r, now)}
+	}
 	return core.EnqueueResult{ID: id}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // TestModel holds the model against the suite: what judges other stores keeps the contract itself.
 func TestModel(t *testing.T) {
-	Run(t, modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin))
+	Run(t, modelHarness(func(m *modelStore) core.Store { return m }, CapAdmin, CapDedupe))
 }
 
 // TestSixMethods: a store of the six methods alone is worth running.

@@ -172,13 +172,6 @@ func enqueueMutants() []mutant {
 				return res, err
 			}
 		}),
-		broken("dedupe taken and ignored", func(h *hooked) {
-			h.stored(func(r *core.EnqueueRequest) {
-				if r.Validate(core.Limits{}) == nil {
-					r.Dedupe = nil
-				}
-			})
-		}),
 	}
 }
 

@@ -17,9 +17,9 @@ type mutant struct {
 // broken makes a mutant of the memory store.
 func broken(fault string, breaks func(*hooked)) mutant { return mutant{fault, hookedHarness(breaks)} }
 
-// spoilt makes a mutant of the model, for faults that sit deeper than a call. It has the admin verbs only.
+// spoilt makes a mutant of the model, for faults that sit deeper than a call. It has the admin verbs and dedupe keys only.
 func spoilt(fault string, spoil func(*modelStore) core.Store) mutant {
-	return mutant{fault, modelHarness(spoil, CapAdmin)}
+	return mutant{fault, modelHarness(spoil, CapAdmin, CapDedupe)}
 }
 
 // bare makes a mutant of the model with the six methods only.
@@ -35,8 +35,10 @@ func TestMutants(t *testing.T) {
 	}{
 		{"enqueue", enqueueMutants()}, {"claim", claimMutants()}, {"ack", ackMutants()}, {"stall", leaseMutants()},
 		{"admin", adminMutants()}, {"list", inspectMutants()}, {"retain", retainMutants()}, {"wake", wakeMutants()}, {"tx", txMutants()},
+		{"dedupe", dedupeMutants()}, {"dedupe", keyVerbMutants()}, {"replace", replaceMutants()}, {"deduperace", dedupeRacingMutants()},
 		{"ended", endedMutants()}, {"closed", closedMutants()}, {"concurrent", concurrentMutants()},
 		{"schedule", scheduleMutants()},
+		{"gauges", gaugeMutants()},
 	}
 	n := 0
 	for _, g := range groups {

@@ -40,6 +40,8 @@ func wakeMutants() []mutant {
 		}
 	}
 	return []mutant{
+		muffled("replaces wake nobody", "replace"),
+		muffled("CancelByKey is no Control", "control by key"),
 		broken("wake lost between claim and wait", func(h *hooked) {
 			known := h.knownTokens()
 			awaits(h, func(ctx context.Context, queues []string, since core.WakeToken, await await) (core.Wake, error) {

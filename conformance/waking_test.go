@@ -26,7 +26,7 @@ type waking struct {
 func muffled(fault, kind string) mutant {
 	return mutant{fault, modelHarness(func(m *modelStore) core.Store {
 		return &waking{modelStore: m, muffled: kind, changed: make(chan struct{})}
-	}, CapAdmin, CapWake)}
+	}, CapAdmin, CapDedupe, CapWake)}
 }
 
 // TestWaking: the model with a wake channel passes, so it is what is kept back that is caught.
@@ -100,6 +100,9 @@ func (w *waking) Claim(ctx context.Context, r core.ClaimRequest) (core.Claimed, 
 func (w *waking) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
 	res, err := w.modelStore.Enqueue(ctx, reqs)
 	for i, r := range res {
+		if r.Duplicate && reqs[i].Dedupe != nil && reqs[i].Dedupe.Replace {
+			w.tell("replace", w.queueOf(r.ID))
+		}
 		if r.Err != nil || r.Duplicate {
 			continue
 		}
@@ -136,6 +139,14 @@ func (w *waking) Cancel(ctx context.Context, id string) (core.State, error) {
 		w.tell("control", "")
 	}
 	return state, err
+}
+
+func (w *waking) CancelByKey(ctx context.Context, name, key string) (bool, error) {
+	done, err := w.modelStore.CancelByKey(ctx, name, key)
+	if done {
+		w.tell("control by key", "")
+	}
+	return done, err
 }
 
 func (w *waking) Promote(ctx context.Context, id string) error {

@@ -19,10 +19,67 @@ import "time"
 //
 // So a window that ends frees its key even while the first job is pending. Admin.Retry of a job whose key another job
 // holds by 3 or 4 is a ConflictError; else the job takes its key again: within its own open window as it was, otherwise
-// without one. Admin.Remove frees the key of its job.
+// without one. Admin.Remove frees the key of its job. Admin.CancelByKey asks no window: the entry's job, if it is pending.
+//
+// Nothing else writes an entry: whether it is alive is found out when somebody looks. For those who write a store, Decide
+// is the order from 2 on.
 type Dedupe struct {
 	Key     string        // 1 to 255 bytes
 	TTL     time.Duration // 0: while a job with the key is pending; else: for that long, whatever becomes of it
 	Extend  bool          // a dropped enqueue moves the end of the window to now + TTL; needs one
 	Replace bool          // while the job is delayed, the newer content replaces the older
+}
+
+// KeyHolder is what a store knows of a key that was taken.
+type KeyHolder struct {
+	State State     // of the job that took it, a delayed one that is due being waiting; "": the job was pruned
+	End   time.Time // of the window; zero: there is none
+}
+
+// Holds reports whether the key is not free: rules 3 and 4 of Dedupe.
+func (h KeyHolder) Holds(now time.Time) bool {
+	if h.End.IsZero() {
+		return h.State.Pending()
+	}
+	return now.Before(h.End) && h.State != StateCancelled
+}
+
+// Dead reports whether the entry makes no difference to anybody any more, so that a janitor may delete it. An entry
+// of a job that is pending does, even after its window: to Replace and to CancelByKey; and so does a window that is open,
+// to Retry of its cancelled job. Who deletes the record of a cancelled job deletes its entry with it.
+func (h KeyHolder) Dead(now time.Time) bool {
+	return !h.State.Pending() && !now.Before(h.End)
+}
+
+// KeyDecision is what an Enqueue does about a key.
+type KeyDecision int
+
+// The decisions, in the order in which they are looked for.
+const (
+	KeyReplace   KeyDecision = iota + 1 // rule 2; if the job was claimed meanwhile: look again
+	KeyExtend                           // rule 3: a duplicate, and the window ends at WindowEnd
+	KeyDuplicate                        // rules 3 and 4
+	KeyFree                             // rule 5
+)
+
+// Decide says what an Enqueue does that finds a key taken. A key that nobody took is free.
+func (d Dedupe) Decide(h KeyHolder, now time.Time) KeyDecision {
+	switch {
+	case d.Replace && h.State == StateDelayed:
+		return KeyReplace
+	case !h.Holds(now):
+		return KeyFree
+	case d.Extend && !h.End.IsZero():
+		return KeyExtend
+	default:
+		return KeyDuplicate
+	}
+}
+
+// WindowEnd is when a window ends that begins now, in whole microseconds; zero without a TTL.
+func (d Dedupe) WindowEnd(now time.Time) time.Time {
+	if d.TTL == 0 {
+		return time.Time{}
+	}
+	return Micros(now.Add(d.TTL).Add(time.Microsecond - 1)) // rounded up: a window of a nanosecond is one
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/stintmq/stint/core"
 	memstore "github.com/stintmq/stint/drivers/memory"
@@ -80,4 +81,18 @@ func ExampleStore() {
 	// Output:
 	// hello Ada of acme
 	// still an Inspector: true
+}
+
+// Gauges are what to put on a dashboard: how many wait in each queue, and for how long.
+func ExampleGauger() {
+	store := memstore.New(memstore.Options{})
+	task := core.NewTask[int]("task")
+	_, _ = task.EnqueueMany(context.Background(), store, []int{1, 2})
+	_, _ = task.Enqueue(context.Background(), store, 3, core.Delay(time.Hour))
+	gauger, _ := core.As[core.Gauger](store)
+	gauges, _ := gauger.Gauges(context.Background())
+	for _, g := range gauges {
+		fmt.Println(g.Queue, g.Waiting, g.Delayed, g.Active, g.OldestWaiting < time.Minute)
+	}
+	// Output: default 2 1 0 true
 }

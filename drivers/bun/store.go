@@ -2,7 +2,7 @@
 // (New), so that a job and the rows it is about are written by one transaction (WithTx), or in a SQLite file of its own
 // (OpenSQLite).
 //
-// It has everything that core knows of but dedupe, retention and schedules, and passes the conformance suite with
+// It has everything that core knows of but dedupe and schedules, and passes the conformance suite with
 // these declared lacking. Statements go to the *sql.DB and *sql.Tx inside bun's types, with placeholders that the
 // database sees: bun formats arguments into the text. So bun's query hooks don't see them. For an application's own
 // queries there are JobStatus and SelectJobs.
@@ -50,7 +50,7 @@ import (
 )
 
 // Store keeps jobs in one SQLite database, or one schema of one Postgres database. It implements core.Store,
-// core.Inspector, core.Admin, core.Retainer, core.Migrator and core.TxStore[bun.Tx], and is safe for concurrent use, also by several
+// core.Inspector, core.Admin, core.Retainer, core.Gauger, core.Migrator and core.TxStore[bun.Tx], and is safe for concurrent use, also by several
 // processes with handles of their own. After Close, which may be repeated and leaves a *bun.DB that New was given open,
 // every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
@@ -65,6 +65,7 @@ type engine interface {
 	core.Inspector
 	core.Admin
 	core.Retainer
+	core.Gauger
 	core.Migrator
 	io.Closer
 	// inTx is the contract inside a transaction; nil: every call is refused.

@@ -37,6 +37,9 @@ func (s *Store) Retry(ctx context.Context, id string) error {
 	if r.State != core.StateFailed && r.State != core.StateCancelled {
 		return &core.StateError{ID: id, State: r.State, Op: "retry"}
 	}
+	if err := s.retake(j, now); err != nil {
+		return err
+	}
 	r.Attempts, r.Stalls = 0, 0
 	r.Result, r.Failure = nil, nil
 	r.CancelRequested = false
@@ -53,21 +56,21 @@ func (s *Store) Cancel(ctx context.Context, id string) (core.State, error) {
 		return "", err
 	}
 	defer s.mu.Unlock()
-	switch {
-	case j.rec.State.Terminal():
+	if j.rec.State.Terminal() {
 		return "", &core.StateError{ID: id, State: j.rec.State, Op: "cancel"}
-	case j.rec.State == core.StateActive:
-		j.rec.CancelRequested = true
-		s.ringControl()
-	default:
-		s.end(j, core.StateCancelled, entry{Attempt: core.Attempt{Outcome: core.OutcomeCancel}}, now)
 	}
+	s.cancel(j, now)
 	return j.rec.State, nil
 }
 
-// CancelByKey implements core.Admin. The store has no dedupe keys: it returns an *core.UnsupportedError.
-func (s *Store) CancelByKey(context.Context, string, string) (bool, error) {
-	return false, &core.UnsupportedError{Op: "CancelByKey", Reason: "the memory store has no dedupe"}
+// cancel ends a pending job, or asks it to end.
+func (s *Store) cancel(j *job, now time.Time) {
+	if j.rec.State == core.StateActive {
+		j.rec.CancelRequested = true
+		s.ringControl()
+		return
+	}
+	s.end(j, core.StateCancelled, entry{Attempt: core.Attempt{Outcome: core.OutcomeCancel}}, now)
 }
 
 // Promote implements core.Admin (Q8).
@@ -95,6 +98,7 @@ func (s *Store) Remove(ctx context.Context, id string) (bool, error) {
 	if j == nil || j.rec.State == core.StateActive {
 		return false, nil
 	}
+	s.free(j)
 	s.forget(j)
 	return true, nil
 }

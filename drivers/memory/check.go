@@ -17,6 +17,9 @@ func (s *Store) CheckInvariants() error {
 			return fmt.Errorf("memstore: job %q (%s): %w", id, j.rec.State, err)
 		}
 	}
+	if err := s.checkKeys(); err != nil {
+		return fmt.Errorf("memstore: %w", err)
+	}
 	if err := c.structures(); err != nil {
 		return fmt.Errorf("memstore: %w", err)
 	}

@@ -32,6 +32,5 @@ func TestConformance(t *testing.T) {
 				t.Error(err)
 			}
 		},
-		Lacks: []conformance.Capability{conformance.CapDedupe},
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stintmq/stint/core"
 )
 
-// Enqueue implements core.Enqueuer (Q10, Q11, Q13). Items that ask for dedupe get an *core.UnsupportedError.
+// Enqueue implements core.Enqueuer (Q10 to Q13).
 func (s *Store) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
 	results := s.vet(reqs)
 	now, err := s.enter(ctx)
@@ -27,12 +27,22 @@ func (s *Store) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 			results[i] = taken(holder, reqs[i].Name)
 			continue
 		}
+		d := reqs[i].Dedupe
+		if d != nil {
+			if met, done := s.meet(keyName{reqs[i].Name, d.Key}, &reqs[i], now); done {
+				results[i] = met
+				continue
+			}
+		}
 		j, err := s.build(&reqs[i], id, now)
 		if err != nil {
 			results[i].Err = err
 			continue
 		}
 		s.insert(j, now)
+		if d != nil {
+			s.take(keyName{reqs[i].Name, d.Key}, j, d.WindowEnd(now))
+		}
 		results[i].ID = j.rec.ID
 	}
 	return results, nil
@@ -44,8 +54,6 @@ func (s *Store) vet(reqs []core.EnqueueRequest) []core.EnqueueResult {
 	for i := range reqs {
 		if err := reqs[i].Validate(s.limits); err != nil {
 			results[i].Err = err
-		} else if reqs[i].Dedupe != nil {
-			results[i].Err = &core.UnsupportedError{Op: "dedupe", Reason: "the memory store has none"}
 		}
 	}
 	return results
@@ -59,33 +67,47 @@ func taken(holder *job, name string) core.EnqueueResult {
 	return core.EnqueueResult{ID: holder.rec.ID, Duplicate: true}
 }
 
+// due is when a valid request is to run.
+func due(r *core.EnqueueRequest, now time.Time) (time.Time, error) {
+	if r.Delay > 0 {
+		at := core.Micros(now.Add(r.Delay))
+		if at.Year() > 9999 {
+			return at, &core.InvalidError{Field: "Delay", Reason: "leads past the year 9999"}
+		}
+		return at, nil
+	}
+	if at := core.Micros(r.RunAt); at.After(now) {
+		return at, nil
+	}
+	return now, nil
+}
+
 // build makes the job that a valid request asks for, with its insertion number, but does not place it yet.
 func (s *Store) build(r *core.EnqueueRequest, id string, now time.Time) (*job, error) {
-	runAt := now
-	if r.Delay > 0 {
-		if runAt = core.Micros(now.Add(r.Delay)); runAt.Year() > 9999 {
-			return nil, &core.InvalidError{Field: "Delay", Reason: "leads past the year 9999"}
-		}
-	} else if at := core.Micros(r.RunAt); at.After(now) {
-		runAt = at
+	runAt, err := due(r, now)
+	if err != nil {
+		return nil, err
 	}
 	s.serial++
 	if id == "" {
 		id = string(strconv.AppendInt([]byte{'#'}, s.serial, 10))
 	}
-	j := &job{rec: core.Record{
-		ID: id, Name: r.Name, Queue: r.Queue, Ref: s.serial,
-		Payload:     bytes.Clone(r.Payload),
-		Priority:    r.Priority,
-		MaxAttempts: r.MaxAttempts, MaxStalls: r.MaxStalls,
-		Backoff: r.Backoff, Keep: r.Keep, Timeout: r.Timeout,
-		Trace:      clone(r.Trace),
-		EnqueuedAt: now, RunAt: runAt,
-	}}
-	if len(r.Metadata) > 0 {
-		j.rec.Metadata = maps.Clone(r.Metadata)
+	j := &job{rec: core.Record{ID: id, Name: r.Name, Queue: r.Queue, Ref: s.serial, EnqueuedAt: now, RunAt: runAt}}
+	if r.Dedupe != nil {
+		j.rec.DedupeKey = r.Dedupe.Key
 	}
+	overwrite(&j.rec, r)
 	return j, nil
+}
+
+// overwrite gives a record what a Replace changes of it, but for the time (Q12).
+func overwrite(rec *core.Record, r *core.EnqueueRequest) {
+	rec.Payload, rec.Metadata, rec.Trace = bytes.Clone(r.Payload), nil, clone(r.Trace)
+	if len(r.Metadata) > 0 {
+		rec.Metadata = maps.Clone(r.Metadata)
+	}
+	rec.Priority, rec.MaxAttempts, rec.MaxStalls = r.Priority, r.MaxAttempts, r.MaxStalls
+	rec.Backoff, rec.Keep, rec.Timeout = r.Backoff, r.Keep, r.Timeout
 }
 
 // insert places a built job and wakes its queue: a delayed one too, since it may be due before what the idle wait

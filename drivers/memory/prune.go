@@ -89,7 +89,8 @@ func (h *history) expired(rule core.KeepRule, now time.Time) bool {
 	return rule.Age > 0 && !h.oldest().rec.FinishedAt.After(now.Add(-rule.Age))
 }
 
-// Prune implements core.Retainer (Q28). It costs a step per job that it deletes, and one per group of finished jobs.
+// Prune implements core.Retainer (Q28). It costs a step per job that it deletes, one per group of finished jobs, and
+// some for a look at dedupe keys, bounded by the limit.
 func (s *Store) Prune(ctx context.Context, req core.PruneRequest) (int, error) {
 	if err := req.Validate(); err != nil {
 		return 0, err
@@ -107,10 +108,15 @@ func (s *Store) Prune(ctx context.Context, req core.PruneRequest) (int, error) {
 	for g, h := range s.done {
 		rule := req.Rule(g.state, h.newest().rec.Keep)
 		for n < limit && h.expired(rule, now) {
-			s.forget(h.oldest())
+			j := h.oldest()
+			if j.rec.State == core.StateCancelled {
+				s.free(j) // else it would keep its window once nobody knows how it ended (Q12)
+			}
+			s.forget(j)
 			n++
 		}
 	}
+	s.sweepKeys(now, 2*limit)
 	return n, nil
 }
 

@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -53,11 +54,16 @@ var (
 )
 
 func (x *random) request(t *rapid.T) core.EnqueueRequest {
-	return core.EnqueueRequest{
+	r := core.EnqueueRequest{
 		ID: someIDs.Draw(t, "id"), Name: someNames.Draw(t, "name"), Queue: someQueues.Draw(t, "queue"),
 		MaxAttempts: 1, MaxStalls: rapid.IntRange(-1, 2).Draw(t, "stalls"),
 		Priority: rapid.IntRange(-1, 1).Draw(t, "priority"), Delay: someDelays.Draw(t, "delay"), Keep: someKeeps.Draw(t, "keep"),
 	}
+	if rapid.Bool().Draw(t, "dedupe") {
+		r.Dedupe = &core.Dedupe{Key: rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key"), TTL: someDelays.Draw(t, "ttl"),
+			Replace: rapid.Bool().Draw(t, "replace")}
+	}
+	return r
 }
 
 // prune checks that what Prune says it deleted is what is missing.
@@ -189,7 +195,11 @@ func (x *random) admin(t *rapid.T) {
 		return
 	}
 	var state *core.StateError
+	var conflict *core.ConflictError
 	switch {
+	case allowed && errors.As(err, &conflict):
+		require.Equal(t, before.DedupeKey, conflict.Key)
+		require.NotEqual(t, id, conflict.ID)
 	case !known:
 		require.ErrorIs(t, err, core.ErrNotFound)
 	case allowed:

@@ -9,8 +9,7 @@
 //
 // # Capabilities
 //
-// core.Inspector, core.Admin, core.Retainer, core.Scheduler and core.TxStore[*Transaction]. Lacking: dedupe (such an item
-// is refused with an error that wraps errors.ErrUnsupported).
+// core.Inspector, core.Admin, core.Gauger, core.Retainer, core.Scheduler, core.TxStore[*Transaction], and dedupe keys: all there is.
 //
 // # Cost
 //
@@ -48,8 +47,10 @@ type Store struct {
 	queues map[string]*queue
 	leases heap[*job]         // the active jobs by end of lease
 	done   map[group]*history // the finished jobs
+	keys   map[keyName]hold   // dedupe keys
 	serial int64              // the last insertion number
 	places int64              // the last place drawn
+	turns  int64              // the last turn of a key
 	picks  uint64             // wants served so far, see lane.pick
 
 	schedules map[string]*core.ScheduleRecord // by key
@@ -89,6 +90,7 @@ func New(opts Options) *Store {
 		jobs:      map[string]*job{},
 		queues:    map[string]*queue{},
 		done:      map[group]*history{},
+		keys:      map[keyName]hold{},
 		schedules: map[string]*core.ScheduleRecord{},
 		waiters:   map[*waiter]struct{}{},
 	}

@@ -2,7 +2,6 @@ package memstore_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -73,21 +72,6 @@ func everyMethod(s *memstore.Store) map[string]func(context.Context) error {
 		"tx.Complete": func(ctx context.Context) error { return view.Complete(ctx, lease, nil) },
 		"Tx.Complete": func(ctx context.Context) error { return memstore.Tx[int](s).WithTx(0).Complete(ctx, lease, nil) },
 	}
-}
-
-// What the store lacks it says (Q12).
-func TestUnsupported(t *testing.T) {
-	s, _ := newStore(t)
-	r := request("work")
-	r.Dedupe = &core.Dedupe{Key: "k"}
-	for _, to := range []core.Enqueuer{s, s.WithTx(s.Begin())} {
-		res, err := to.Enqueue(t.Context(), []core.EnqueueRequest{r, request("work")})
-		require.NoError(t, err)
-		require.ErrorIs(t, res[0].Err, errors.ErrUnsupported)
-		require.NoError(t, res[1].Err)
-	}
-	_, err := s.CancelByKey(t.Context(), "work", "k")
-	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
 // Nothing that went in or came out is shared with the store (Q13).

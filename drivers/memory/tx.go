@@ -22,6 +22,7 @@ type Transaction struct {
 	inserts []*job
 	byID    map[string]*job // the inserts
 	ends    []completion
+	keys    map[keyName]*txKey // those that it changes
 }
 
 // completion is a lease that ends by Commit.
@@ -32,11 +33,11 @@ type completion struct {
 
 // Begin starts a transaction.
 func (s *Store) Begin() *Transaction {
-	return &Transaction{store: s, byID: map[string]*job{}}
+	return &Transaction{store: s, byID: map[string]*job{}, keys: map[keyName]*txKey{}}
 }
 
-// Commit applies the transaction and wakes the queues. If meanwhile an id was taken, or a lease was lost, it applies
-// nothing and returns an error that wraps core.ErrRetryTx. Whatever it returns, the transaction is over; on one that
+// Commit applies the transaction and wakes the queues. If meanwhile an id or a key was taken, a lease was lost, or a job
+// whose content it replaces is no longer delayed, it applies nothing and returns an error that wraps core.ErrRetryTx. Whatever it returns, the transaction is over; on one that
 // was over already it returns ErrTxDone.
 func (tx *Transaction) Commit() error {
 	s := tx.store
@@ -55,11 +56,19 @@ func (tx *Transaction) Commit() error {
 			return fmt.Errorf("memstore: the lease of job %q was lost meanwhile: %w", c.ack.Lease.ID, core.ErrRetryTx)
 		}
 	}
+	for k, c := range tx.keys {
+		if err := c.check(k, s, now); err != nil {
+			return err
+		}
+	}
 	for _, c := range tx.ends {
 		s.settle(c.job, &c.ack, now)
 	}
 	for _, j := range tx.inserts {
 		s.insert(j, now)
+	}
+	for k, c := range tx.keys {
+		c.apply(k, s, now)
 	}
 	return nil
 }
@@ -109,7 +118,7 @@ func (v txView) enter(ctx context.Context) (time.Time, error) {
 	return now, err
 }
 
-// Enqueue decides on ids now, among the store's jobs and the transaction's own, and inserts by Commit. Delays
+// Enqueue decides on ids and keys now, among the store's jobs and the transaction's own, and inserts by Commit. Delays
 // count from now, places are drawn by Commit.
 func (v txView) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
 	s, tx := v.store, v.tx
@@ -132,10 +141,20 @@ func (v txView) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 			results[i] = taken(holder, reqs[i].Name)
 			continue
 		}
+		d := reqs[i].Dedupe
+		if d != nil {
+			if met, done := tx.meet(keyName{reqs[i].Name, d.Key}, &reqs[i], now); done {
+				results[i] = met
+				continue
+			}
+		}
 		j, err := s.build(&reqs[i], id, now)
 		if err != nil {
 			results[i].Err = err
 			continue
+		}
+		if d != nil {
+			tx.change(keyName{reqs[i].Name, d.Key}, j, d.WindowEnd(now))
 		}
 		tx.inserts = append(tx.inserts, j)
 		tx.byID[j.rec.ID] = j

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // database is a migrated file.
-func database(t *testing.T) *sql.DB {
+func database(t testing.TB) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: filepath.Join(t.TempDir(), "jobs.db")}).EscapedPath()+
 		"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=foreign_keys(1)&_pragma=synchronous(off)")
@@ -35,7 +35,7 @@ func database(t *testing.T) *sql.DB {
 }
 
 // within runs f in a transaction and commits it.
-func within(t *testing.T, db *sql.DB, f func(sqlexec.Executor)) {
+func within(t testing.TB, db *sql.DB, f func(sqlexec.Executor)) {
 	t.Helper()
 	tx, err := db.Begin()
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ func (r pgxRows) Close() error {
 }
 
 // migrated returns a connection and a schema with tables.
-func migrated(t *testing.T) (*pgx.Conn, *Schema) {
+func migrated(t testing.TB) (*pgx.Conn, *Schema) {
 	t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, pgtest.DSN(t))

@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 		Check: func(t testing.TB, s core.Store) { fileHoldsState(t, s.(*Store)) },
 		Lacks: []conformance.Capability{
 			conformance.CapInspector, conformance.CapAdmin, conformance.CapTx, conformance.CapOpen,
-			conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule,
+			conformance.CapGauge, conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule,
 		},
 	})
 }

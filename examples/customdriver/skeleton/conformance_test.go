@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 		New: func(testing.TB, core.Clock) core.Store { return &Store{} },
 		Lacks: []conformance.Capability{
 			conformance.CapInspector, conformance.CapAdmin, conformance.CapTx, conformance.CapOpen,
-			conformance.CapWake, conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule,
+			conformance.CapWake, conformance.CapGauge, conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule,
 		},
 	})
 }
