@@ -6,6 +6,7 @@ func Statements() []string {
 		sqlTick, sqlTake, sqlWake, sqlNews, sqlLockTake,
 		sqlFindOwn, sqlFindID, sqlFindIDs,
 		sqlLane, sqlNewLane, sqlTotals,
+		sqlEntries, sqlEntryOf, sqlMoveWindow, sqlNewBody, sqlNewStand, newKeys.one, newKeys.many, sqlKeyOf, sqlFreeKeys,
 		newJobs.one, newJobs.many, newWork.one, newWork.many,
 		sqlLanes, sqlBodies, sqlLease, sqlUnderToken,
 		sqlDue, sqlJoin, sqlNextDue, sqlHead,
