@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 	"github.com/stintmq/stint/internal/litesql"
 )
 
@@ -40,5 +41,29 @@ func (s *lite) Prune(ctx context.Context, req core.PruneRequest) (int, error) {
 			expired = expired[1:]
 		}
 	}
-	return total, nil
+	return total, s.sweepKeys(ctx, 2*limit)
+}
+
+// sweepKeys looks at up to limit dedupe keys, from where it stopped the last time, for those that make no difference any
+// more: twice as many as jobs are pruned, so that it keeps up with what is enqueued.
+func (s *lite) sweepKeys(ctx context.Context, limit int) error {
+	s.mu.Lock()
+	after := s.swept
+	s.mu.Unlock()
+	for looked := 0; looked < limit; looked += 2 * pruneTurn {
+		err := s.write(ctx, func(ctx context.Context, sn *session) (err error) {
+			after, err = sn.SweepKeys(ctx, after, min(limit-looked, 2*pruneTurn))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.swept = after
+		s.mu.Unlock()
+		if after == (keyplan.Key{}) {
+			break
+		}
+	}
+	return nil
 }

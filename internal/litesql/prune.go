@@ -168,7 +168,13 @@ func (s *Session) Prune(ctx context.Context, e Expired, limit int) (int, error) 
 	if err := less.exec(ctx, s.x); err != nil {
 		return 0, err
 	}
-	seqs := numbers(slices.Sorted(slices.Values(numbersOf(oldest))))
+	list := slices.Sorted(slices.Values(numbersOf(oldest)))
+	if e.state == cancelled { // else they would keep their windows once nobody knows how they ended (Q12)
+		if err := s.FreeKeys(ctx, list); err != nil {
+			return 0, err
+		}
+	}
+	seqs := numbers(list)
 	for _, text := range []string{sqlPruneFinished, sqlPruneRuns, sqlPruneJobs} {
 		if _, err := s.x.Exec(ctx, text, seqs); err != nil {
 			return 0, err
