@@ -25,13 +25,13 @@ func Migrations() fs.FS {
 
 // Version is the schema that this package speaks. A database of a later version that says it still serves this
 // one is used as it is, so that a fleet can be upgraded one process at a time.
-const Version = 3
+const Version = 4
 
 // oldest is the version a program must speak to use a schema of Version: what came since adds to it.
 const oldest = 1
 
 // needs is the oldest schema that the statements of this package work on.
-const needs = 3
+const needs = 4
 
 const (
 	sqlSchemaTable = `select count(*) from sqlite_schema where type = 'table' and name = 'stint_schema'`
@@ -155,7 +155,7 @@ func statTables(ctx context.Context, x sqlexec.Executor) (tables []string, err e
 
 // Touch reads the first row of every table, so that a damaged file is found before it is written to.
 func Touch(ctx context.Context, x sqlexec.Executor) error {
-	for _, table := range []string{"counter", "lanes", "jobs", "work", "finished", "runs", "paused", "wake", "dedupe"} {
+	for _, table := range []string{"counter", "lanes", "jobs", "work", "finished", "runs", "paused", "wake", "dedupe", "schedules"} {
 		text := "select 1 from stint_" + table + " order by 1 limit 1"
 		if err := sqlexec.Each(ctx, x, func(sqlexec.Rows) error { return nil }, text); err != nil {
 			return err

@@ -15,6 +15,7 @@ func Statements() []string {
 		sqlQueues, sqlAnswers, sqlNamed,
 		sqlHeld, sqlExtend, sqlSuspect, sqlEnded,
 		sqlSavepoint, sqlRelease,
+		sqlSchedule, sqlMoveSchedule, sqlPutOff, sqlIsPending,
 		sqlAskCancel, sqlFinal, sqlKeepEntry, sqlUnfinish, sqlRevive,
 		sqlOldestEnds, sqlPruneFinished, sqlPruneRuns, sqlPruneJobs,
 	}
@@ -22,7 +23,7 @@ func Statements() []string {
 
 // Reading are the texts of the readers worth keeping prepared.
 func Reading() []string {
-	return []string{sqlFindOwn, sqlFindID, sqlGet, sqlAttempts, sqlPaused}
+	return []string{sqlFindOwn, sqlFindID, sqlGet, sqlAttempts, sqlPaused, sqlDueHead, sqlDueSchedules}
 }
 
 // Listening are the texts of the wake channel worth keeping prepared.

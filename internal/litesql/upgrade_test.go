@@ -24,7 +24,7 @@ func TestUpgrade(t *testing.T) {
 		_, err = s.Claim(ctx, core.ClaimRequest{Token: core.NewToken(), Lease: time.Minute, Wants: wants(1, "job")})
 		require.NoError(t, err)
 		// As it was.
-		for _, text := range []string{"drop view stint_job_status", "drop table stint_dedupe",
+		for _, text := range []string{"drop table stint_schedules", "drop view stint_job_status", "drop table stint_dedupe",
 			"alter table stint_jobs drop column dedupe_key", "delete from stint_schema where version > 1"} {
 			_, err := x.Exec(ctx, text)
 			require.NoError(t, err)

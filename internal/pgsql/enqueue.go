@@ -191,6 +191,7 @@ type enqueueing struct {
 	notify  Notify
 	first   map[string]int // an id -> the item that asks for it first
 	patient string         // how long to wait for who inserts the same id; "": as long as the caller's transaction does
+	slots   bool           // of schedules: validated before, under ids that users cannot have
 	apart   bool           // each contended item gets an error of its own
 	waits   int            // for contended items
 	numbers []int64        // by item; nil: each is drawn when it is inserted
@@ -201,7 +202,7 @@ func (e *enqueueing) admit() []int {
 	left := make([]int, 0, len(e.reqs))
 	for i := range e.reqs {
 		req := &e.reqs[i]
-		if err := req.Validate(e.s.limits); err != nil {
+		if err := e.validate(req); err != nil {
 			e.results[i].Err = err
 			continue
 		}
@@ -218,6 +219,13 @@ func (e *enqueueing) admit() []int {
 		left = append(left, i)
 	}
 	return left
+}
+
+func (e *enqueueing) validate(req *core.EnqueueRequest) error {
+	if e.slots {
+		return nil
+	}
+	return req.Validate(e.s.limits)
 }
 
 // insert inserts the items at these positions and returns those whose id is held by another job.

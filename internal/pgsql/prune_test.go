@@ -43,7 +43,7 @@ func prune(t *testing.T, conn *pgx.Conn, s *Schema, req core.PruneRequest, limit
 	return n, to
 }
 
-func number(t *testing.T, conn *pgx.Conn, sql string, args ...any) (n int64) {
+func numberAt(t *testing.T, conn *pgx.Conn, sql string, args ...any) (n int64) {
 	t.Helper()
 	require.NoError(t, conn.QueryRow(context.Background(), sql, args...).Scan(&n))
 	return n
@@ -79,10 +79,10 @@ func TestPrunePassesTheDead(t *testing.T) {
 	defer func() { require.NoError(t, old.Close(ctx)) }()
 	tx, err := old.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
-	number(t, old, s.text("select count(*) from {}.tallies")) // takes its snapshot
+	numberAt(t, old, s.text("select count(*) from {}.tallies")) // takes its snapshot
 
 	read := func() int64 { // entries of the index
-		return number(t, conn, `select idx_tup_read from pg_stat_user_indexes where schemaname = $1 and indexrelname = 'finished_history'`, s.name)
+		return numberAt(t, conn, `select idx_tup_read from pg_stat_user_indexes where schemaname = $1 and indexrelname = 'finished_history'`, s.name)
 	}
 	req := core.PruneRequest{Default: core.Keep{Completed: core.KeepRule{Age: 100 * time.Second, Count: jobs}}}
 	total, from := 0, Pruned{}
@@ -97,6 +97,6 @@ func TestPrunePassesTheDead(t *testing.T) {
 	require.NoError(t, tx.Rollback(ctx))
 	require.Eventually(t, func() bool { return read() >= int64(total) }, 10*time.Second, 50*time.Millisecond)
 	require.Less(t, read(), int64(5*jobs), "entries read for %d jobs in batches of %d", total, batch)
-	require.Equal(t, int64(jobs-total), number(t, conn, s.text(`select sum(completed)::bigint from {}.tallies`)))
-	require.Equal(t, int64(jobs-total), number(t, conn, s.text(`select count(*) from {}.jobs`)))
+	require.Equal(t, int64(jobs-total), numberAt(t, conn, s.text(`select sum(completed)::bigint from {}.tallies`)))
+	require.Equal(t, int64(jobs-total), numberAt(t, conn, s.text(`select count(*) from {}.jobs`)))
 }

@@ -25,14 +25,13 @@ func Migrations() fs.FS {
 
 // Version is the schema that this package speaks. A database of a later version that says it still serves this
 // one is used as it is, so that a fleet can be upgraded one process at a time.
-const Version = 2
+const Version = 3
 
-// oldest is the version a program must speak to use a schema of Version: what came since adds a view to it.
+// oldest is the version a program must speak to use a schema of Version: what came since adds to it.
 const oldest = 1
 
-// needs is the oldest schema that the statements of this package work on: the view came later. So a fleet may be upgraded
-// before its schema, too.
-const needs = 1
+// needs is the oldest schema that the statements of this package work on, which have schedules.
+const needs = 3
 
 // SchemaError is core's.
 type SchemaError = core.SchemaError

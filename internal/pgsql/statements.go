@@ -12,6 +12,7 @@ func working() []string {
 		sqlEnded,
 		sqlLook, sqlCancelReady, sqlCancelDelayed, sqlAskCancel, sqlRevive, sqlPromote,
 		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished,
+		sqlTickLock, sqlTickMove, sqlTickPutOff, sqlIsPending,
 		sqlGet, sqlAttempts, sqlRecords,
 		sqlEnds, sqlBeyond, sqlPrune,
 	}

@@ -47,8 +47,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, pgsql.ValidateSchema(o.Schema)
 }
 
-// Store implements core.Store, core.Inspector, core.Admin, core.Retainer, core.Gauger and core.Migrator. It is safe for concurrent use. After Close
-// every method returns an error that wraps core.ErrUnavailable.
+// Store implements core.Store, core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.Gauger and core.Migrator. It is safe for
+// concurrent use. After Close every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
 	backend Backend
 	opts    Options

@@ -23,7 +23,7 @@ func (k *Kit) Harness() conformance.Harness {
 			return tx.View, tx.Commit, tx.Rollback
 		},
 		Check: func(t testing.TB, s core.Store) { k.CheckInvariants(t, k.SchemaOf(s)) },
-		Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapSchedule},
+		Lacks: []conformance.Capability{conformance.CapDedupe},
 	}
 }
 
