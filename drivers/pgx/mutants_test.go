@@ -145,7 +145,7 @@ func mutants() []mutant {
 		{"prunes have no limit", &pgstoretest.Fault{In: inPrune, Edits: edits{
 			{"order by l.finished_at, l.seq limit $8::bigint)", "order by l.finished_at, l.seq)"}}}, []string{"retain/limit"}},
 		{"prunes wait for finished jobs", &pgstoretest.Fault{In: inPrune, Edits: edits{
-			{"from b)) order by seq for update skip locked", "from b)) order by seq for update"}}}, []string{"PrunesPassHeldRows"}},
+			{"\n\t\t\torder by seq for update skip locked),\n\t\td as", "\n\t\t\torder by seq for update),\n\t\td as"}}}, []string{"PrunesPassHeldRows"}},
 		{"prunes wait for jobs", &pgstoretest.Fault{In: inPrune, Edits: edits{
 			{"from c)) order by seq for update skip locked", "from c)) order by seq for update"}}}, []string{"PrunesPassHeldRows"}},
 		{"prunes delete what was revived", &pgstoretest.Fault{In: inPrune, Edits: edits{
@@ -155,6 +155,10 @@ func mutants() []mutant {
 			{"delete from {}.runs where seq", "delete from {}.runs where false and seq"}}}, []string{"retain/gone"}},
 		{"prunes leave the totals", &pgstoretest.Fault{In: inPrune, Edits: edits{
 			{"-count(*) filter (where state = 5)", "0"}}}, []string{"retain/count"}},
+		{"prunes free all keys", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"for update skip locked) d\n\t\t\twhere $3::smallint = 7)", "for update skip locked) d)"}}}, []string{"dedupe/pruned"}},
+		{"prunes free no keys", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"x as (delete from {}.dedupe where ctid", "x as (delete from {}.dedupe where false and ctid"}}}, []string{"dedupe/pruned"}},
 		{"prunes take no turns", &pgstoretest.Fault{In: "pg_try_advisory_xact_lock", Edits: edits{
 			{"select pg_try_advisory_xact_lock(", "select true or pg_try_advisory_xact_lock("}}}, []string{"OnePrunesAtATime"}},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 	"github.com/stintmq/stint/internal/pgsql"
 )
 
@@ -19,14 +20,38 @@ func (s *Store) Prune(ctx context.Context, req core.PruneRequest) (int, error) {
 	if limit == 0 {
 		limit = core.DefaultPruneLimit
 	}
-	for total < limit {
-		batch := min(limit-total, pruneBatch)
-		n, err := s.prune(ctx, req, batch)
-		if total += n; err != nil || n < batch {
+	for n, batch := 0, 0; total < limit && n == batch; total += n {
+		batch = min(limit-total, pruneBatch)
+		var err error
+		if n, err = s.prune(ctx, req, batch); err != nil {
 			return total, err
 		}
 	}
-	return total, nil
+	return total, s.sweepKeys(ctx, 2*limit)
+}
+
+// sweepKeys looks at up to limit dedupe keys, from where it stopped the last time, for those that make no difference any
+// more: twice as many as jobs are pruned, so that it keeps up with what is enqueued.
+func (s *Store) sweepKeys(ctx context.Context, limit int) error {
+	s.mu.Lock()
+	after := s.sweptTo
+	s.mu.Unlock()
+	for looked := 0; looked < limit; looked += pruneBatch {
+		var err error
+		after, err = verb(ctx, s, func(ctx context.Context, sn *session) (keyplan.Key, error) {
+			return sn.SweepKeys(ctx, after, min(limit-looked, pruneBatch))
+		})
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.sweptTo = after
+		s.mu.Unlock()
+		if after == (keyplan.Key{}) {
+			break
+		}
+	}
+	return nil
 }
 
 func (s *Store) prune(ctx context.Context, req core.PruneRequest, batch int) (int, error) {

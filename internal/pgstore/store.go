@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgwake"
 )
@@ -67,6 +68,7 @@ type Store struct {
 	ear       sync.WaitGroup
 	deaf      sync.Once // nobody listens, and somebody was told
 	prunedTo  pgsql.Pruned
+	sweptTo   keyplan.Key // the dedupe key up to which Prune has looked
 }
 
 const startTimeout = 30 * time.Second
