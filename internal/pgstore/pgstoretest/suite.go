@@ -23,7 +23,7 @@ func (k *Kit) Harness() conformance.Harness {
 			return tx.View, tx.Commit, tx.Rollback
 		},
 		Check: func(t testing.TB, s core.Store) { k.CheckInvariants(t, k.SchemaOf(s)) },
-		Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapRetain},
+		Lacks: []conformance.Capability{conformance.CapRetain},
 	}
 }
 
@@ -70,6 +70,14 @@ func cases() []testCase {
 		{"ContendedID", contendedID},
 		{"LoserOfARollback", loserOfARollback},
 		{"OverlappingTransactions", overlappingTransactions},
+		{"LockedKeysHoldNobodyUp", lockedKeysHoldNobodyUp},
+		{"ContendedKey", contendedKey},
+		{"LosersOfAKey", losersOfAKey},
+		{"KeyOfARefusedID", keyOfARefusedID},
+		{"RetriesLose", retriesLose},
+		{"KeysInOneOrder", keysInOneOrder},
+		{"LongKeyedBatches", longKeyedBatches},
+		{"ReplaceAndClaims", replaceAndClaims},
 		{"OddSchemaName", oddSchemaName},
 		{"MigrateAtOnce", migrateAtOnce},
 		{"NewerSchema", newerSchema},
