@@ -25,6 +25,7 @@ type Store interface {
 	core.Inspector
 	core.Admin
 	core.Scheduler
+	core.Retainer
 	core.Migrator
 	io.Closer
 }
@@ -161,7 +162,7 @@ func (k *Kit) Schema(t testing.TB) string {
 	return name
 }
 
-var tables = []string{"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused", "schedules"}
+var tables = []string{"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused", "schedules", "dedupe"}
 
 // empty deletes what a test left: that is quicker than truncating, and the tables keep their pages.
 func (k *Kit) empty(schema string) error {
