@@ -23,7 +23,6 @@ func (k *Kit) Harness() conformance.Harness {
 			return tx.View, tx.Commit, tx.Rollback
 		},
 		Check: func(t testing.TB, s core.Store) { k.CheckInvariants(t, k.SchemaOf(s)) },
-		Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule},
 	}
 }
 
@@ -31,7 +30,9 @@ func (k *Kit) Harness() conformance.Harness {
 var encoded = []string{
 	"enqueue/every-field", "enqueue/zero-fields", "enqueue/times", "enqueue/payload-bytes", "enqueue/metadata-texts",
 	"ids/conflict", "batch/repeats", "batch/large-payloads", "claim/names", "claim/held-by-token", "ack/results", "ack/failures",
-	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "stall/limit", "tx/enqueue-commit", "tx/complete-commit",
+	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "schedule/every-field", "schedule/bounds",
+	"schedule/tick-fields", "stall/limit", "retain/count-and-age", "retain/newest-rules", "retain/limit", "tx/enqueue-commit",
+	"tx/complete-commit",
 }
 
 // Encoding runs the cases that a way of encoding values could break, for libraries that know several ways.
@@ -71,6 +72,14 @@ func cases() []testCase {
 		{"ContendedID", contendedID},
 		{"LoserOfARollback", loserOfARollback},
 		{"OverlappingTransactions", overlappingTransactions},
+		{"LockedKeysHoldNobodyUp", lockedKeysHoldNobodyUp},
+		{"ContendedKey", contendedKey},
+		{"LosersOfAKey", losersOfAKey},
+		{"KeyOfARefusedID", keyOfARefusedID},
+		{"RetriesLose", retriesLose},
+		{"KeysInOneOrder", keysInOneOrder},
+		{"LongKeyedBatches", longKeyedBatches},
+		{"ReplaceAndClaims", replaceAndClaims},
 		{"OddSchemaName", oddSchemaName},
 		{"MigrateAtOnce", migrateAtOnce},
 		{"NewerSchema", newerSchema},
@@ -78,6 +87,8 @@ func cases() []testCase {
 		{"PlansOutliveEmptyTables", plansOutliveEmptyTables},
 		{"EverythingAtOnce", everythingAtOnce},
 		{"HeldRowHoldsNobodyUp", heldRowHoldsNobodyUp},
+		{"HeldScheduleHoldsNobodyUp", heldScheduleHoldsNobodyUp},
+		{"TickMakesLostLane", tickMakesLostLane},
 		{"TransactionsAboveReadCommitted", transactionsAboveReadCommitted},
 		{"LateCommit", lateCommit},
 		{"NilTx", nilTx},
@@ -98,6 +109,9 @@ func cases() []testCase {
 		{"TimesComeAfterWaits", timesComeAfterWaits},
 		{"VerbsFollowTheJob", verbsFollowTheJob},
 		{"IDsInOneOrder", idsInOneOrder},
+		{"PrunesPassHeldRows", prunesPassHeldRows},
+		{"PrunesLeaveRevivedJobs", prunesLeaveRevivedJobs},
+		{"OnePrunesAtATime", onePrunesAtATime},
 		{"DemotedConnectionsGo", demotedConnectionsGo},
 		{"RowsOfALaterRelease", rowsOfALaterRelease},
 		{"OddTexts", oddTexts},
