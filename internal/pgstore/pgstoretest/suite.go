@@ -107,6 +107,7 @@ func cases() []testCase {
 		{"PrunesPassHeldRows", prunesPassHeldRows},
 		{"PrunesLeaveRevivedJobs", prunesLeaveRevivedJobs},
 		{"OnePrunesAtATime", onePrunesAtATime},
+		{"WorkPassesAPrune", workPassesAPrune},
 		{"DemotedConnectionsGo", demotedConnectionsGo},
 		{"RowsOfALaterRelease", rowsOfALaterRelease},
 		{"OddTexts", oddTexts},
