@@ -32,6 +32,7 @@ var encoded = []string{
 	"enqueue/every-field", "enqueue/zero-fields", "enqueue/times", "enqueue/payload-bytes", "enqueue/metadata-texts",
 	"ids/conflict", "batch/repeats", "batch/large-payloads", "claim/names", "claim/held-by-token", "ack/results", "ack/failures",
 	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "stall/limit", "tx/enqueue-commit", "tx/complete-commit",
+	"dedupe/record", "dedupe/batch", "replace/every-field", "deduperace/tx-commit",
 }
 
 // Encoding runs the cases that a way of encoding values could break, for libraries that know several ways.
@@ -117,6 +118,7 @@ func cases() []testCase {
 func (k *Kit) Benchmark(b *testing.B) {
 	b.Run("ClaimAck", func(b *testing.B) { benchClaimAck(b, k) })
 	b.Run("Enqueue", func(b *testing.B) { benchEnqueue(b, k) })
+	b.Run("Keyed", func(b *testing.B) { benchKeyed(b, k) })
 	b.Run("Pickup", func(b *testing.B) { benchPickup(b, k) })
 	b.Run("Worker", func(b *testing.B) { benchWorker(b, k) })
 }
