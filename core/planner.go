@@ -14,8 +14,9 @@ const (
 	planIdle     = 30 * time.Second       // between passes that nothing asks for, +-25 %
 	planRetryMin = 100 * time.Millisecond
 	planRetryMax = 5 * time.Second
-	planBatch    = 100 // schedules per call
-	planGiveUp   = 3   // ticks that fail before the store is taken to be away
+	planBatch    = 100         // schedules per call
+	planGiveUp   = 3           // ticks in a row that fail, and the store is taken to be away; or that others made
+	planContest  = time.Second // between passes in which others made every tick, at most, +-25 %
 )
 
 // planner makes the jobs of schedules, of all that its store has (Q26). Every worker has one that runs. It sleeps until
@@ -46,7 +47,7 @@ func (p *planner) loop(ctx context.Context) {
 		return
 	}
 	sleep(ctx, rand.N(planSpread))
-	outage, contest := newPause(planRetryMin, planRetryMax), newPause(planSpread/5, planRetryMax)
+	outage, contest := newPause(planRetryMin, planRetryMax), newPause(planSpread/5, planContest)
 	for failing := false; ctx.Err() == nil; {
 		began := time.Now()
 		done, err := p.pass(ctx)
@@ -60,7 +61,7 @@ func (p *planner) loop(ctx context.Context) {
 				p.w.log.Warn("schedules were not planned, will be repeated", "error", err)
 			}
 			failing = true
-			sleep(ctx, done.outageWait(outage.step()))
+			sleep(ctx, done.wait(outage.step()))
 			continue
 		}
 		if failing {
@@ -73,7 +74,7 @@ func (p *planner) loop(ctx context.Context) {
 			contest.reset()
 			p.rest(ctx, began, done.nextIn)
 		case done.moved == 0:
-			contest.wait(ctx) // others are at it
+			sleep(ctx, done.wait(contest.step())) // others are at it
 		default:
 			contest.reset() // and on at once: what moved may be due again, or more be left
 		}
@@ -102,8 +103,8 @@ type planned struct {
 	nextIn     time.Duration // as the store said it
 }
 
-// outageWait is how long to wait after a pass that failed: not over the slot of a schedule that is not among what failed.
-func (d planned) outageWait(step time.Duration) time.Duration {
+// wait is how long to wait after a pass that came to nothing: not over the slot of a schedule that was not in it.
+func (d planned) wait(step time.Duration) time.Duration {
 	if d.nextIn > 0 {
 		step = min(step, max(d.nextIn, planRetryMin))
 	}
@@ -123,18 +124,19 @@ func (p *planner) pass(ctx context.Context) (done planned, err error) {
 	done = planned{due: len(due.Due), nextIn: due.NextIn}
 	// Each worker in an order of its own: they meet less, and what fails every time stands before different others.
 	rand.Shuffle(len(due.Due), func(i, j int) { due.Due[i], due.Due[j] = due.Due[j], due.Due[i] })
-	failed := 0
+	failed, lost := 0, 0 // in a row
 	for i := range due.Due {
-		if ctx.Err() != nil || failed >= planGiveUp {
+		if ctx.Err() != nil || max(failed, lost) >= planGiveUp {
 			break
 		}
 		moved, outage := p.advance(ctx, &due.Due[i], due.Now)
-		if outage != nil {
-			failed++
-			err = outage
-		}
-		if moved {
-			done.moved++
+		switch {
+		case outage != nil:
+			failed, lost, err = failed+1, 0, outage
+		case moved:
+			failed, lost, done.moved = 0, 0, done.moved+1
+		default:
+			failed, lost = 0, lost+1
 		}
 	}
 	return done, err

@@ -2,8 +2,7 @@
 // (New), so that a job and the rows it is about are written by one transaction (WithTx), or in a SQLite file of its own
 // (OpenSQLite).
 //
-// It has everything that core knows of but dedupe and retention, and passes the conformance suite with
-// these declared lacking. Statements go to the *sql.DB and *sql.Tx inside bun's types, with placeholders that the
+// It has everything that core knows of, on Postgres but for dedupe, and passes the conformance suite. Statements go to the *sql.DB and *sql.Tx inside bun's types, with placeholders that the
 // database sees: bun formats arguments into the text. So bun's query hooks don't see them. For an application's own
 // queries there are JobStatus and SelectJobs.
 //
@@ -50,7 +49,7 @@ import (
 )
 
 // Store keeps jobs in one SQLite database, or one schema of one Postgres database. It implements core.Store,
-// core.Inspector, core.Admin, core.Scheduler, core.Gauger, core.Migrator and core.TxStore[bun.Tx], and is safe for
+// core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.Gauger, core.Migrator and core.TxStore[bun.Tx], and is safe for
 // concurrent use, also by several processes with handles of their own. After Close, which may be repeated and leaves a *bun.DB that New was given open,
 // every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
@@ -64,6 +63,7 @@ type engine interface {
 	core.Store
 	core.Inspector
 	core.Admin
+	core.Retainer
 	core.Scheduler
 	core.Gauger
 	core.Migrator
@@ -76,6 +76,7 @@ var (
 	_ core.Store           = (*Store)(nil)
 	_ core.Inspector       = (*Store)(nil)
 	_ core.Admin           = (*Store)(nil)
+	_ core.Retainer        = (*Store)(nil)
 	_ core.Scheduler       = (*Store)(nil)
 	_ core.Migrator        = (*Store)(nil)
 	_ core.TxStore[bun.Tx] = (*Store)(nil)

@@ -60,6 +60,7 @@ var (
 	_ core.Store           = (*Store)(nil)
 	_ core.Inspector       = (*Store)(nil)
 	_ core.Admin           = (*Store)(nil)
+	_ core.Retainer        = (*Store)(nil)
 	_ core.Scheduler       = (*Store)(nil)
 	_ core.Migrator        = (*Store)(nil)
 	_ core.TxStore[pgx.Tx] = (*Store)(nil)

@@ -154,6 +154,15 @@ func everything(t *testing.T, db *sql.DB, wrap func(sqlexec.Executor) sqlexec.Ex
 	now = now.Add(time.Hour)
 	claim(3)
 	step(func(s *Session) {
+		completed := core.KeepRule{Age: time.Minute, Count: bulkRows}
+		expired, err := s.Expired(ctx, core.PruneRequest{Default: core.Keep{Completed: completed}})
+		require.NoError(t, err)
+		require.Len(t, expired, 1)
+		n, err := s.Prune(ctx, expired[0], 2)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+	})
+	step(func(s *Session) {
 		_, _, err := s.News(ctx, 0)
 		require.NoError(t, err)
 		require.NoError(t, CheckInvariants(ctx, s.x))

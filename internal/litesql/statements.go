@@ -17,6 +17,7 @@ func Statements() []string {
 		sqlSavepoint, sqlRelease,
 		sqlSchedule, sqlMoveSchedule, sqlPutOff, sqlIsPending,
 		sqlAskCancel, sqlFinal, sqlKeepEntry, sqlUnfinish, sqlRevive,
+		sqlOldestEnds, sqlPruneFinished, sqlPruneRuns, sqlPruneJobs,
 	}
 }
 

@@ -189,13 +189,6 @@ const (
 				select ctid as tid from {}.dedupe where name = p.name and key = p.key and turn = p.turn limit 1 for update skip locked) d
 			where p.dead)))
 		select name, key, (select count(*) from p) from p order by name desc, key desc limit 1`
-
-	// Pruned jobs keep their windows, but for cancelled ones: they are pruned when their keys are free.
-	sqlFreeKeys = `delete from {}.dedupe where ctid = any(array(
-			select e.tid from unnest((select $1::bigint[])) as u (seq)
-			cross join lateral (select name, dedupe_key from {}.jobs where seq = u.seq limit 1) j
-			cross join lateral (
-				select ctid as tid from {}.dedupe where name = j.name and key = j.dedupe_key and seq = u.seq limit 1 for update skip locked) e))`
 )
 
 // SweepKeys deletes what is dead of the entries after a key, at most limit of which it looks at, and returns the last of
@@ -215,14 +208,4 @@ func lessKey(a, b keyplan.Key) int {
 		return c
 	}
 	return strings.Compare(a.Key, b.Key)
-}
-
-// FreeKeys frees the keys that jobs hold, for who is about to delete cancelled ones. Entries that somebody holds are left:
-// such a job must stay for another time.
-func (s *Session) FreeKeys(ctx context.Context, seqs []int64) error {
-	if len(seqs) == 0 {
-		return nil
-	}
-	_, err := s.x.Exec(ctx, sqlFreeKeys, seqs)
-	return err
 }

@@ -11,9 +11,10 @@ func working() []string {
 		sqlComplete, sqlCompleteTx, sqlSettle, sqlSettleTx, sqlTrim, sqlNamed, sqlAnswers,
 		sqlEnded,
 		sqlLook, sqlCancelReady, sqlCancelDelayed, sqlAskCancel, sqlRevive, sqlReviveKeyed, sqlPromote,
-		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished, sqlSweepKeys, sqlFreeKeys,
+		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished, sqlSweepKeys,
 		sqlTickLock, sqlTickMove, sqlTickPutOff, sqlIsPending,
 		sqlGet, sqlAttempts, sqlRecords,
+		sqlEnds, sqlBeyond, sqlPrune,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgwake"
 )
@@ -47,7 +48,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, pgsql.ValidateSchema(o.Schema)
 }
 
-// Store implements core.Store, core.Inspector, core.Admin, core.Scheduler, core.Gauger and core.Migrator. It is safe for
+// Store implements core.Store, core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.Gauger and core.Migrator. It is safe for
 // concurrent use. After Close every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
 	backend Backend
@@ -66,6 +67,8 @@ type Store struct {
 	listening context.CancelFunc // nil: nobody waited yet, or nobody listens
 	ear       sync.WaitGroup
 	deaf      sync.Once // nobody listens, and somebody was told
+	prunedTo  pgsql.Pruned
+	sweptTo   keyplan.Key // the dedupe key up to which Prune has looked
 }
 
 const startTimeout = 30 * time.Second

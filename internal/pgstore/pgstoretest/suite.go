@@ -23,7 +23,6 @@ func (k *Kit) Harness() conformance.Harness {
 			return tx.View, tx.Commit, tx.Rollback
 		},
 		Check: func(t testing.TB, s core.Store) { k.CheckInvariants(t, k.SchemaOf(s)) },
-		Lacks: []conformance.Capability{conformance.CapRetain},
 	}
 }
 
@@ -31,7 +30,7 @@ func (k *Kit) Harness() conformance.Harness {
 var encoded = []string{
 	"enqueue/every-field", "enqueue/zero-fields", "enqueue/times", "enqueue/payload-bytes", "enqueue/metadata-texts",
 	"ids/conflict", "batch/repeats", "batch/large-payloads", "claim/names", "claim/held-by-token", "ack/results", "ack/failures",
-	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "stall/limit", "tx/enqueue-commit", "tx/complete-commit",
+	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "stall/limit", "retain/count-and-age", "retain/newest-rules", "retain/limit", "tx/enqueue-commit", "tx/complete-commit",
 	"dedupe/record", "dedupe/batch", "replace/every-field", "deduperace/tx-commit",
 }
 
@@ -106,6 +105,9 @@ func cases() []testCase {
 		{"TimesComeAfterWaits", timesComeAfterWaits},
 		{"VerbsFollowTheJob", verbsFollowTheJob},
 		{"IDsInOneOrder", idsInOneOrder},
+		{"PrunesPassHeldRows", prunesPassHeldRows},
+		{"PrunesLeaveRevivedJobs", prunesLeaveRevivedJobs},
+		{"OnePrunesAtATime", onePrunesAtATime},
 		{"DemotedConnectionsGo", demotedConnectionsGo},
 		{"RowsOfALaterRelease", rowsOfALaterRelease},
 		{"OddTexts", oddTexts},
