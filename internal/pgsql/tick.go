@@ -11,7 +11,8 @@ import (
 
 const (
 	// Who has the row ticks it, or puts something else there: nobody waits for him.
-	sqlTickLock = `select ` + scheduleColumns + ` from {}.schedules where key = $1::text for update skip locked`
+	sqlTickLock = `select ` + scheduleColumns + ` from {}.schedules where key = $1::text and next_at = $2::timestamptz
+		for update skip locked`
 
 	sqlTickMove = `update {}.schedules set next_at = $2::timestamptz, last_slot = $3::timestamptz, last_id = nullif($4::text, ''),
 		last_error = null, retry_at = null, failures = 0 where key = $1::text`
@@ -39,14 +40,11 @@ func (s *Session) TickSchedule(ctx context.Context, t core.Tick, notify Notify) 
 		return Ticked{}, err
 	}
 	var row scheduleRow
-	found, err := sqlexec.One(ctx, s.x, row.columns(), sqlTickLock, t.Key)
+	found, err := sqlexec.One(ctx, s.x, row.columns(), sqlTickLock, t.Key, core.Micros(t.Expect))
 	if err != nil || !found {
 		return Ticked{}, err
 	}
 	r := row.record()
-	if !r.NextAt.Equal(core.Micros(t.Expect)) {
-		return Ticked{}, nil
-	}
 	if t.Err != "" {
 		n, err := s.x.Exec(ctx, sqlTickPutOff, s.now, t.Key, t.Err, int64(t.RetryIn/time.Microsecond))
 		return Ticked{Done: n > 0 && err == nil}, err

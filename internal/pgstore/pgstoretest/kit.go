@@ -24,6 +24,7 @@ type Store interface {
 	core.Store
 	core.Inspector
 	core.Admin
+	core.Scheduler
 	core.Retainer
 	core.Migrator
 	io.Closer

@@ -30,7 +30,9 @@ func (k *Kit) Harness() conformance.Harness {
 var encoded = []string{
 	"enqueue/every-field", "enqueue/zero-fields", "enqueue/times", "enqueue/payload-bytes", "enqueue/metadata-texts",
 	"ids/conflict", "batch/repeats", "batch/large-payloads", "claim/names", "claim/held-by-token", "ack/results", "ack/failures",
-	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "stall/limit", "retain/count-and-age", "retain/newest-rules", "retain/limit", "tx/enqueue-commit", "tx/complete-commit",
+	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "schedule/every-field", "schedule/bounds",
+	"schedule/tick-fields", "stall/limit", "retain/count-and-age", "retain/newest-rules", "retain/limit", "tx/enqueue-commit",
+	"tx/complete-commit",
 	"dedupe/record", "dedupe/batch", "replace/every-field", "deduperace/tx-commit",
 }
 
@@ -85,6 +87,8 @@ func cases() []testCase {
 		{"PlansOutliveEmptyTables", plansOutliveEmptyTables},
 		{"EverythingAtOnce", everythingAtOnce},
 		{"HeldRowHoldsNobodyUp", heldRowHoldsNobodyUp},
+		{"HeldScheduleHoldsNobodyUp", heldScheduleHoldsNobodyUp},
+		{"TickMakesLostLane", tickMakesLostLane},
 		{"TransactionsAboveReadCommitted", transactionsAboveReadCommitted},
 		{"LateCommit", lateCommit},
 		{"NilTx", nilTx},
