@@ -194,3 +194,29 @@ func TestPerform(t *testing.T) {
 	require.EqualError(t, err, "no")
 	require.Equal(t, core.StateFailed, rec.State)
 }
+
+// TestSchedules: each slot has its run, at its time.
+func TestSchedules(t *testing.T) {
+	for _, bubble := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			k := stinttest.New(t, stinttest.Options{Start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Bubble: bubble})
+			report := core.NewTask[string]("report")
+			var slots []time.Time
+			report.Handle(k.Worker, func(ctx context.Context, _ string) error {
+				slot, ok := core.Slot(ctx)
+				require.True(t, ok)
+				require.Equal(t, slot, k.Now())
+				slots = append(slots, slot)
+				return nil
+			})
+			require.NoError(t, report.Schedule(t.Context(), k.Store, "nightly", core.Schedule[string]{Cron: "0 3 * * *"}))
+			require.Empty(t, k.Work())
+			require.Len(t, k.Advance(72*time.Hour), 3)
+			for i, slot := range slots {
+				require.Equal(t, 3, slot.Hour())
+				require.Equal(t, slots[0].AddDate(0, 0, i), slot)
+			}
+			stinttest.None(k, report)
+		})
+	}
+}

@@ -30,11 +30,12 @@ func (r Ran) String() string {
 	return s
 }
 
-// Drain runs what is due now, and what that makes due, and returns the runs in the order in which they ended. Failures
+// Drain runs what is due now, slots of schedules included, and what that makes due, and returns the runs in the order in which they ended. Failures
 // are the caller's to look at.
 func (k *Kit) Drain() []Ran {
 	k.tb.Helper()
 	k.ran = nil
+	k.plan()
 	if _, err := k.Worker.Drain(context.Background(), core.DrainOptions{}); err != nil {
 		k.tb.Fatalf("stinttest: %v", err)
 	}
@@ -69,8 +70,8 @@ func (k *Kit) healthy(ran []Ran) {
 	}
 }
 
-// Advance moves the clock by d, and stops on the way wherever a job comes due, to run it and what that makes due: retries
-// after their backoff, a reminder that enqueues the next. It returns all runs. Failures are the caller's to look at.
+// Advance moves the clock by d, and stops on the way wherever a job or a slot of a schedule comes due, to run it and what
+// that makes due: retries after their backoff, a reminder that enqueues the next. It returns all runs. Failures are the caller's to look at.
 func (k *Kit) Advance(d time.Duration) []Ran {
 	k.tb.Helper()
 	if d < 0 {
@@ -84,6 +85,9 @@ func (k *Kit) Advance(d time.Duration) []Ran {
 			if rec.RunAt.Before(next) {
 				next = rec.RunAt
 			}
+		}
+		if slot := k.nextSlot(); !slot.IsZero() && slot.Before(next) {
+			next = slot
 		}
 		k.clock.advance(next.Sub(k.Now()))
 		ran = append(ran, k.Drain()...)

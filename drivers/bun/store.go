@@ -2,9 +2,9 @@
 // (New), so that a job and the rows it is about are written by one transaction (WithTx), or in a SQLite file of its own
 // (OpenSQLite).
 //
-// It has everything that core knows of, on Postgres but for dedupe, and passes the conformance suite. Statements go to the *sql.DB and *sql.Tx inside bun's types, with placeholders that the
-// database sees: bun formats arguments into the text. So bun's query hooks don't see them. For an application's own
-// queries there are JobStatus and SelectJobs.
+// It has everything that core knows of, and passes the conformance suite. Statements go to the *sql.DB and *sql.Tx inside
+// bun's types, with placeholders that the database sees: bun formats arguments into the text. So bun's query hooks don't
+// see them. For an application's own queries there are JobStatus and SelectJobs.
 //
 // # SQLite
 //

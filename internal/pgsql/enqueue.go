@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
@@ -20,9 +21,13 @@ import (
 // The transaction has its own number before it takes the time, and the time before it draws numbers: marks count on it.
 //
 // What is marked is for jobs with dedupe keys: they are inserted if they get their key, see takeKeys. Keys are taken before
-// ids.
+// ids. Where all keys are taken already nothing is written.
 const insertText = `with t as materialized (
-		select case when pg_current_xact_id() is not null then coalesce($1::timestamptz, clock_timestamp()) end as now),
+		select case when pg_current_xact_id() is not null then coalesce($1::timestamptz, clock_timestamp()) end as now«
+		where exists (
+			select from unnest((select $3::text[]), (select $20::text[]), (select $22::bigint[])) as u (name, key, was)
+			where u.key = '' or u.was <> 0 or not exists (
+				select from {}.dedupe where name = coalesce(u.name, ($3::text[])[1]) and key = u.key))»),
 	input as materialized (
 		select coalesce(u.seq, nextval({numbers})) as seq, u.id, u.payload, «u.key, u.ttl, u.was, »` + common + `, ` + greatestRunAt + ` as due
 		from unnest((select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::bytea[]),
@@ -40,7 +45,7 @@ const insertText = `with t as materialized (
 			nullif(backoff, ''), payload, nullif(metadata, '')::jsonb, nullif(keep, '')::jsonb, nullif(trace, '')::jsonb«, nullif(key, '')»
 		from input «where key = '' or was = -1 or seq in (select seq from k) »order by id collate "C", seq
 		on conflict (id) where id is not null do nothing
-		returning seq, id, queue, name, priority, run_at, coalesce(octet_length(payload), 0) as bytes),
+		returning seq, id, queue, name, priority, run_at, coalesce(octet_length(payload), 0) as bytes«, dedupe_key»),
 	w as (
 		insert into {}.ready (seq, place, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
 		select seq, seq, run_at, 0, bytes, 0, 0, 0, 0, priority, queue, name from ins where run_at <= (select now from t)),
@@ -52,7 +57,7 @@ const insertText = `with t as materialized (
 		from (
 			select queue, min(seq) as place, coalesce((extract(epoch from min(run_at)) * 1000000)::bigint, 0) as due from ins group by queue) q
 		where $16::text is not null)
-	select ins.seq, coalesce(ins.id, ''), ins.queue, ins.run_at, told.n, lost.n
+	select ins.seq, coalesce(ins.id, ''), ins.queue, ins.run_at, told.n, lost.n«, ins.name, coalesce(ins.dedupe_key, '')»
 	from ins cross join (select count(*) as n from n) told cross join (
 		select count(*) as n from (select distinct queue, priority from ins) q
 		where not exists (select from {}.lanes l where l.queue = q.queue and l.priority = q.priority)) lost`
@@ -267,7 +272,7 @@ func (e *enqueueing) insert(ctx context.Context, at []int) (refused []int, err e
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.insertRows(ctx, sqlInsert, args)
+	rows, err := e.insertRows(ctx, false, args)
 	if err != nil {
 		return nil, err
 	}
@@ -302,15 +307,24 @@ type insertedRow struct {
 	seq int64
 	id  string
 	own bool // the id is the store's
+	key keyplan.Key
 }
 
-func (e *enqueueing) insertRows(ctx context.Context, text string, args []any) (rows []insertedRow, err error) {
+func (e *enqueueing) insertRows(ctx context.Context, keyed bool, args []any) (rows []insertedRow, err error) {
+	text := sqlInsert
+	if keyed {
+		text = sqlInsertKeyed
+	}
 	err = sqlexec.Each(ctx, e.s.x, func(r sqlexec.Rows) error {
 		var row insertedRow
 		var told, lost int64
 		var queue string
 		var due time.Time
-		if err := r.Scan(&row.seq, &row.id, &queue, &due, &told, &lost); err != nil {
+		into := []any{&row.seq, &row.id, &queue, &due, &told, &lost}
+		if keyed {
+			into = append(into, &row.key.Name, &row.key.Key)
+		}
+		if err := r.Scan(into...); err != nil {
 			return err
 		}
 		e.s.laneless = e.s.laneless || lost > 0

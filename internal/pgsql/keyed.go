@@ -1,9 +1,11 @@
 package pgsql
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/keyplan"
@@ -17,31 +19,60 @@ func Whole(reqs []core.EnqueueRequest) bool {
 }
 
 // keyed is a run of a call in which items have dedupe keys: it looks at ids and keys, plans, and acts on what it saw.
-// Items for which that was not so any more are planned again.
+// Items for which that was not so any more are planned again. Most keys are new: where no item depends on another the
+// first plan is that all are, without a look.
 func (e *enqueueing) keyed(ctx context.Context, left []int) error {
+	if !e.apart && e.independent(left) {
+		var err error
+		if left, err = e.round(ctx, left, keyplan.Make(e.reqs, left, time.Time{}, nil, nil)); err != nil {
+			return err
+		}
+	}
 	for try := 0; len(left) > 0; try++ {
 		if try == tries {
 			return errMoving
 		}
-		var err error
-		if left, err = e.round(ctx, left); err != nil {
+		entries, now, err := e.s.entries(ctx, keysOf(e.reqs, left))
+		if err != nil {
+			return err
+		}
+		names, err := e.names(ctx, left)
+		if err != nil {
+			return err
+		}
+		if left, err = e.round(ctx, left, keyplan.Make(e.reqs, left, now, entries, names)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// round returns the items that are left.
-func (e *enqueueing) round(ctx context.Context, left []int) (again []int, err error) {
-	entries, now, err := e.s.entries(ctx, keysOf(e.reqs, left))
-	if err != nil {
-		return nil, err
+// independent reports whether no two items have an id or a key in common, and none has both, in a call of one statement.
+func (e *enqueueing) independent(at []int) bool {
+	if partOf(len(at), func(i int) *core.EnqueueRequest { return &e.reqs[at[i]] }) < len(at) {
+		return false
 	}
-	names, err := e.names(ctx, left)
-	if err != nil {
-		return nil, err
+	ids, keys := make(map[string]bool), make(map[keyplan.Key]bool)
+	for _, i := range at {
+		id, d := e.reqs[i].ResolvedID(), e.reqs[i].Dedupe
+		switch {
+		case id != "" && (d != nil || ids[id]):
+			return false
+		case id != "":
+			ids[id] = true
+		case d != nil:
+			k := keyplan.Key{Name: e.reqs[i].Name, Key: d.Key}
+			if keys[k] {
+				return false
+			}
+			keys[k] = true
+		}
 	}
-	plan := keyplan.Make(e.reqs, left, now, entries, names)
+	return true
+}
+
+// round carries out a plan and returns the items that are left.
+func (e *enqueueing) round(ctx context.Context, left []int, plan *keyplan.Plan) (again []int, err error) {
 	touched, err := e.touch(ctx, plan)
 	if err != nil {
 		return nil, err
@@ -158,7 +189,8 @@ const (
 	takeKeys = `insert into {}.dedupe as e (name, key, seq, turn, was, until, id)
 			select name, key, seq, seq, was, case when ttl > 0 then (select now from t)
 				+ (ttl / 1000000) * interval '1 second' + (ttl % 1000000) * interval '1 microsecond' end, nullif(id, '')
-			from input where key <> '' order by name collate "C", key collate "C"
+			from input i where key <> '' and (was <> 0 or not exists (select from {}.dedupe where name = i.name and key = i.key))
+			order by name collate "C", key collate "C"
 			on conflict (name, key) do update set seq = excluded.seq, turn = excluded.turn, was = excluded.was, until = excluded.until,
 				id = excluded.id
 			where e.turn = excluded.was`
@@ -184,7 +216,7 @@ func (e *enqueueing) insertPlanned(ctx context.Context, plan *keyplan.Plan) ([]p
 		}
 		both = both || in.Key != (keyplan.Key{}) && w.reqs[n].ResolvedID() != ""
 	}
-	if len(at) > 1 || both {
+	if both || partOf(len(at), func(i int) *core.EnqueueRequest { return w.reqs[i] }) < len(at) {
 		if err := w.draw(ctx); err != nil {
 			return nil, err
 		}
@@ -221,7 +253,7 @@ type wanted struct {
 	plan    *keyplan.Plan
 	out     []planned
 	reqs    []*core.EnqueueRequest
-	numbers []int64 // nil: there is one insert, and it draws its own
+	numbers []int64 // nil: they are drawn as jobs are inserted
 	taken   bool    // the keys of those that are not refused
 }
 
@@ -312,15 +344,40 @@ func (w *wanted) insert(ctx context.Context, at []int) error {
 	if err != nil {
 		return err
 	}
-	rows, err := w.e.insertRows(ctx, sqlInsertKeyed, append(args, keys, ttls, was))
-	for _, row := range rows {
-		n := at[0]
-		if w.numbers != nil {
-			n, _ = slices.BinarySearch(w.numbers, row.seq)
-		}
-		w.out[n] = planned{id: row.id}
+	rows, err := w.e.insertRows(ctx, true, append(args, keys, ttls, was))
+	if err != nil {
+		return err
 	}
-	return err
+	w.land(at, rows)
+	return nil
+}
+
+// land finds out which jobs were inserted: by their keys or ids; those without either are all there, in their order.
+func (w *wanted) land(at []int, rows []insertedRow) {
+	byKey, byID := make(map[keyplan.Key]int), make(map[string]int)
+	var plain []int
+	for _, n := range at {
+		switch id, k := w.reqs[n].ResolvedID(), w.plan.Inserts[n].Key; {
+		case k != keyplan.Key{}:
+			byKey[k] = n
+		case id != "":
+			byID[id] = n
+		default:
+			plain = append(plain, n)
+		}
+	}
+	slices.SortFunc(rows, func(a, b insertedRow) int { return cmp.Compare(a.seq, b.seq) })
+	for _, row := range rows {
+		n, ok := byKey[row.key]
+		if row.key.Key == "" {
+			if n, ok = byID[row.id]; !ok && len(plain) > 0 {
+				n, plain, ok = plain[0], plain[1:], true
+			}
+		}
+		if ok {
+			w.out[n] = planned{id: row.id}
+		}
+	}
 }
 
 // inVain reports whether a job that was refused has a key all the same.

@@ -33,6 +33,7 @@ var encoded = []string{
 	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "schedule/every-field", "schedule/bounds",
 	"schedule/tick-fields", "stall/limit", "retain/count-and-age", "retain/newest-rules", "retain/limit", "tx/enqueue-commit",
 	"tx/complete-commit",
+	"dedupe/record", "dedupe/batch", "replace/every-field", "deduperace/tx-commit",
 }
 
 // Encoding runs the cases that a way of encoding values could break, for libraries that know several ways.
@@ -112,6 +113,7 @@ func cases() []testCase {
 		{"PrunesPassHeldRows", prunesPassHeldRows},
 		{"PrunesLeaveRevivedJobs", prunesLeaveRevivedJobs},
 		{"OnePrunesAtATime", onePrunesAtATime},
+		{"WorkPassesAPrune", workPassesAPrune},
 		{"DemotedConnectionsGo", demotedConnectionsGo},
 		{"RowsOfALaterRelease", rowsOfALaterRelease},
 		{"OddTexts", oddTexts},
@@ -138,6 +140,7 @@ func cases() []testCase {
 func (k *Kit) Benchmark(b *testing.B) {
 	b.Run("ClaimAck", func(b *testing.B) { benchClaimAck(b, k) })
 	b.Run("Enqueue", func(b *testing.B) { benchEnqueue(b, k) })
+	b.Run("Keyed", func(b *testing.B) { benchKeyed(b, k) })
 	b.Run("Pickup", func(b *testing.B) { benchPickup(b, k) })
 	b.Run("Worker", func(b *testing.B) { benchWorker(b, k) })
 }
