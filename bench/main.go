@@ -1,7 +1,7 @@
 // Bench measures stint beside its peers: the same jobs, the same machine, the same run.
 //
 //	cd bench && go run . [-n jobs] [-rounds n] [-only names] [-dir folder] [-cpuprofile folder]
-//	cd bench && go run . -db postgres [-phases names] [-pinned | -big] ...
+//	cd bench && go run . -db postgres [-phases names] [-pinned | -big | -prune] ...
 //
 // The first is SQLite and memory, the second Postgres, on a throw-away server made of the machine's binaries. Every contender runs in a process of its own, in rounds that alternate, so that a neighbour's load meets all
 // of them. It prints one table of medians. docs/benchmarks.md says how to read it.
@@ -42,7 +42,8 @@ func main() {
 	flag.BoolVar(&cfg.postgres.Pinned, "pinned", false, "postgres: measure under a transaction that stays open, instead of the phases")
 	flag.DurationVar(&cfg.postgres.PinnedFor, "pinned-for", time.Minute, "postgres: for how long")
 	flag.BoolVar(&cfg.postgres.Big, "big", false, "postgres: measure beside 1,000,000 delayed and many finished jobs, instead of the phases")
-	flag.IntVar(&cfg.postgres.Finished, "finished", 10_000_000, "postgres: how many finished ones")
+	flag.BoolVar(&cfg.postgres.Prune, "prune", false, "postgres: measure while finished jobs are pruned, instead of the phases")
+	flag.IntVar(&cfg.postgres.Finished, "finished", 0, "postgres: how many finished ones (default 10,000,000; with -prune 1,000,000)")
 	flag.BoolVar(&cfg.postgres.Statements, "statements", false, "postgres: print the statements of each drain (pg_stat_statements)")
 	flag.StringVar(&cfg.postgres.Graphile, "graphile", "", "postgres: a folder in which npm installed graphile-worker, to measure that, too")
 	flag.StringVar(&cfg.postgres.Settings, "settings", "", "postgres: further settings of the server, name=value, separated by commas")
@@ -85,6 +86,12 @@ func onPostgres(ctx context.Context, cfg config) error {
 	c.Jobs, c.Rounds, c.Only, c.Profiles = cfg.jobs, cfg.rounds, cfg.only, cfg.profiles
 	if cfg.only == postgres.OnlyJournal {
 		return postgres.Journal(ctx, c)
+	}
+	if c.Finished == 0 {
+		c.Finished = 10_000_000
+		if c.Prune {
+			c.Finished = 1_000_000
+		}
 	}
 	return postgres.Run(ctx, c, func(ctx context.Context) *exec.Cmd {
 		return exec.CommandContext(ctx, self, "-db", "postgres", "-child", "yes")

@@ -343,7 +343,7 @@ func dedupeBatchIDs(k *kit) {
 }
 
 func dedupeBatchLarge(k *kit) {
-	const n = 3000
+	const n = 800
 	reqs := make([]core.EnqueueRequest, n)
 	for i := range reqs {
 		reqs[i] = request("", onKey(fmt.Sprintf("key-%d", (i*7)%(n/2))))

@@ -236,7 +236,7 @@ func dedupeTxReplace(k *kit) {
 	replace := deduped(core.Dedupe{Key: "k", Replace: true})
 	k.add("a", onKey("k"), delay(time.Hour), payload([]byte("old")))
 	view, commit, _ := k.open()
-	eq(k, "a replace", txAdd(k, view, request("", replace, payload([]byte("new"))))[0], core.EnqueueResult{ID: "a", Duplicate: true})
+	eq(k, "a replace", txAdd(k, view, request("", replace, payload([]byte("new")), prio(5)))[0], core.EnqueueResult{ID: "a", Duplicate: true})
 	lost := k.passes("")
 	commit()
 	if len(lost) == 0 {

@@ -24,7 +24,6 @@ func ExampleRun() {
 				tx := m.Begin()
 				return m.WithTx(tx), tx.Commit, tx.Rollback
 			},
-			Lacks: []conformance.Capability{conformance.CapDedupe},
 		})
 	}
 	// Output:

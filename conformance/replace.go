@@ -19,6 +19,8 @@ func replaceCases() []testCase {
 			demands: "a replace gives a delayed job the content of the request; its id, queue, key, counters and EnqueuedAt stay"},
 		{rule: "Q12", name: "now", run: replaceNow, needs: needs,
 			demands: "a replace without a delay makes the job waiting, behind those that wait"},
+		{rule: "Q2", name: "priority", run: replacePriority, needs: needs,
+			demands: "a job that was replaced comes in the order of its new priority when it is due"},
 		{rule: "Q12", name: "not-delayed", run: replaceNotDelayed, needs: needs,
 			demands: "a replace of a job that waits, is due, runs or has ended is no replace, but what it is without"},
 		{rule: "Q12", name: "window", run: replaceWindow, needs: needs,
@@ -95,6 +97,16 @@ func replaceNow(k *kit) {
 	k.add("e")
 	k.dropped("delayed", "low", deduped(core.Dedupe{Key: "l", Replace: true}), prio(9), runAt(now.Add(-time.Hour)))
 	k.drain("jobs", "low", "e")
+}
+
+func replacePriority(k *kit) {
+	k.add("high", onKey("h"), delay(time.Second), prio(-1))
+	k.add("low", onKey("l"), delay(time.Second), prio(9))
+	k.dropped("delayed", "high", deduped(core.Dedupe{Key: "h", Replace: true}), delay(time.Minute), prio(5))
+	k.dropped("delayed", "low", deduped(core.Dedupe{Key: "l", Replace: true}), delay(time.Second), prio(-5))
+	k.advance(time.Minute)
+	k.add("middle")
+	k.drain("jobs", "high", "middle", "low")
 }
 
 func replaceNotDelayed(k *kit) {

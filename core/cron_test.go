@@ -200,8 +200,7 @@ func FuzzParseCron(f *testing.F) {
 	f.Fuzz(func(t *testing.T, expr, zone string, unix int64) {
 		cron, err := core.ParseCron(expr, zone)
 		if err != nil {
-			var invalid *core.InvalidError
-			if !errors.As(err, &invalid) {
+			if _, ok := errors.AsType[*core.InvalidError](err); !ok {
 				t.Fatalf("%v", err)
 			}
 			return

@@ -142,11 +142,9 @@ func (f *cronField) parse(field string) (set uint64, err error) {
 
 func (f *cronField) parsePart(part string) (uint64, error) {
 	span, stepText, stepped := strings.Cut(part, "/")
-	low, high := f.low, f.high
-	switch from, to, ranged := strings.Cut(span, "-"); {
-	case span == "*", span == "?" && f.question:
-		high = f.last()
-	default:
+	low, high := f.low, f.last()
+	if span != "*" && (span != "?" || !f.question) {
+		from, to, ranged := strings.Cut(span, "-")
 		var err error
 		if low, err = f.value(from); err != nil {
 			return 0, err

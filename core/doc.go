@@ -49,6 +49,30 @@
 // The finished jobs of one name and state are one group, whatever their queues, and the newest one's Keep rules it: a
 // release that changes a job's Keep changes what stays of those that ended before.
 //
+// # Schedules
+//
+// A schedule is a row of the store: a key, a cadence, and what each of its slots enqueues (Job.Schedule, ApplySchedules).
+// Every worker plans the schedules of its whole store, those of others and of names that it does not know, too: it sleeps
+// until the next slot of any, and the first to wake makes the job. The store sees to it that a slot has one job, once ever,
+// whoever else tries, and whatever becomes of the job's record. A job usually is there within 0.1 s of its slot, by the
+// store's clock. Without a running worker no slot is made; Drain makes none.
+//
+// A cron expression counts in its zone, UTC unless another is named, never the host's. Where clocks are put forward, what
+// the gap swallowed runs once, right after it; where they are put back, what comes twice runs the first time only. One that
+// admits every hour, as */15 * * * *, goes on by elapsed time instead. Every is a grid of its own from the first
+// Job.Schedule on, and knows no days.
+//
+// Slots that nobody was there for come together to one late run of the newest, unless the schedule's Misfire says that none
+// or all of them run. With OverlapSkip a slot makes no job while the one before still has a pending job; of many that were
+// missed then one runs. LastSlot tells where a schedule is.
+//
+// A change of Cron, Zone or Every starts a new cadence: its first slot is the first after now. Any other change, of the
+// payload say, moves nothing, and slots that were missed are not forgotten by it.
+//
+// A schedule whose job can't be made, say because its zone is unknown where it is planned, is put off: tried again after
+// 1 s, then ever more rarely, at last every 5 minutes. ScheduleRecord.LastError says why, and so does the log. Other
+// schedules go on meanwhile, and once it is mended its Misfire decides about what it missed.
+//
 // # Rules
 //
 // Comments and tests cite rules by number (Q1 to Q28); docs/contract.md lists them.

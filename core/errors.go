@@ -69,6 +69,23 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("stint: id %q is held by a job named %q", e.ID, e.Name)
 }
 
+// ScheduleConflictError: the key is that of a schedule of another job, or of another group; nothing was changed (Q26).
+type ScheduleConflictError struct {
+	Key         string
+	Name, Group string // of the schedule that is there: its jobs' name, and its group; "": none
+}
+
+func (e *ScheduleConflictError) Error() string {
+	if e.Group == "" {
+		return fmt.Sprintf("stint: the key %q is that of a schedule of %q, of no group", e.Key, e.Name)
+	}
+	return fmt.Sprintf("stint: the key %q is that of a schedule of %q, of group %q", e.Key, e.Name, e.Group)
+}
+
+func heldBy(r *ScheduleRecord) error {
+	return &ScheduleConflictError{Key: r.Key, Name: r.Request.Name, Group: r.Group}
+}
+
 // InvalidError: refused before anything was stored (Q13). From Ack it also marks a data fault: this item, or
 // one in this batch, can never be stored as it is (Q22).
 type InvalidError struct {

@@ -96,3 +96,19 @@ func ExampleGauger() {
 	}
 	// Output: default 2 1 0 true
 }
+
+// A record that was looked up is read with the types of its job.
+func ExampleJob_Payload() {
+	ctx := context.Background()
+	store := memstore.New(memstore.Options{})
+	worker, _ := core.NewWorker(store, core.WorkerOptions{})
+	double := core.NewJob[int, int]("double", core.JobOptions[int]{Key: func(n int) string { return fmt.Sprint(n) }})
+	double.Handle(worker, func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	_, _ = double.Enqueue(ctx, store, 21)
+	drained(worker)
+	rec, _ := store.Get(ctx, double.IDOf(21))
+	payload, _ := double.Payload(rec)
+	result, _ := double.Result(rec)
+	fmt.Println(rec.ID, payload, result)
+	// Output: double:21 21 42
+}

@@ -252,3 +252,40 @@ func ExampleExponential() {
 	// 1s
 	// 1m0s
 }
+
+// What stays of finished jobs: by default of a worker's store, at most, and by one job's own wish.
+func ExampleWithKeep() {
+	store := memstore.New(memstore.Options{})
+	day := 24 * time.Hour
+	worker, _ := core.NewWorker(store, core.WorkerOptions{
+		Keep:       core.Keep{Failed: core.KeepRule{Age: 30 * day}},       // of the others: completed a day, cancelled a week
+		KeepAtMost: core.Keep{Completed: core.KeepRule{Count: 1_000_000}}, // whatever jobs ask for
+	})
+	task := core.NewTask[int]("report", core.JobOptions[int]{Keep: core.Keep{Completed: core.KeepRule{Count: 1}}})
+	task.Handle(worker, func(context.Context, int) error { return nil })
+	for n := range 3 {
+		_, _ = task.Enqueue(context.Background(), store, n)
+	}
+	_, _ = task.Enqueue(context.Background(), store, 3, core.WithKeep(core.Keep{Completed: core.KeepRule{Count: 2}}))
+	drained(worker) // Run would prune as well, once a minute
+	pruned, _ := store.Prune(context.Background(), core.PruneRequest{})
+	counts, _ := store.Counts(context.Background(), "")
+	fmt.Println(pruned, "pruned,", counts[core.StateCompleted], "left") // the newest job's Keep rules its group
+	// Output: 2 pruned, 2 left
+}
+
+// A program that only prunes, beside workers with PruneInterval: -1.
+func ExampleWorkerOptions_keep() {
+	store := memstore.New(memstore.Options{})
+	worker, err := core.NewWorker(store, core.WorkerOptions{
+		Keep:          core.Keep{Completed: core.KeepRule{None: true}},
+		PruneInterval: 10 * time.Second,
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // it would run on
+	fmt.Println(worker.Run(ctx))
+	// Output: <nil>
+}

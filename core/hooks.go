@@ -38,6 +38,7 @@ type Finished struct {
 	State   State         // where the job stands now, says the store; a Retry may have become cancelled
 	RetryIn time.Duration // State waiting or delayed: when it is due
 	Err     error         // what the handler returned, or why its outcome was refused
+	Failure *Failure      // nil: no attempt failed
 	// InTx: Job.Complete ended the run. The store was not asked for the state: its lease is over, as the commit makes it.
 	InTx bool
 

@@ -114,6 +114,7 @@ func TestHooksTellTheTruth(t *testing.T) {
 				require.Equal(t, c.state, f.State)
 				require.Equal(t, c.retryIn, f.RetryIn)
 				require.Equal(t, c.err, f.Err)
+				require.Equal(t, c.failure, f.Failure != nil)
 				require.False(t, f.InTx)
 				require.Equal(t, 7*time.Second, f.Wait)
 				require.Equal(t, 2*time.Second, f.Ran)
@@ -155,6 +156,7 @@ func TestHooksOfCompleteInTx(t *testing.T) {
 			if commit {
 				require.Equal(t, core.StateCompleted, f.State)
 				require.Equal(t, core.OutcomeComplete, f.Outcome)
+				require.Nil(t, f.Failure)
 			} else {
 				require.Equal(t, core.StateFailed, f.State)
 				require.ErrorIs(t, f.Err, core.ErrTxNotCommitted)

@@ -55,6 +55,7 @@ func (h *heartbeat) loop(ctx context.Context) {
 			// The machine slept: leases ran on without us. One Extend tells which are still ours.
 			h.w.log.Warn("wall clock jumped ahead, checking all leases", "by", jump)
 			h.age(jump)
+			h.w.plan.now() // slots were missed, perhaps
 			next = now
 		}
 		last, lastWall = now, wall

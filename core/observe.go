@@ -29,7 +29,7 @@ func (w *Worker) tellFinish(e settling, state State, inTx bool) {
 	if s == nil || s.told.Swap(true) {
 		return
 	}
-	f := Finished{Run: e.run.info(), Outcome: e.ack.Outcome, State: state, Err: e.err, InTx: inTx, Ran: s.ran}
+	f := Finished{Run: e.run.info(), Outcome: e.ack.Outcome, State: state, Err: e.err, Failure: e.ack.Failure, InTx: inTx, Ran: s.ran}
 	if state == StateWaiting || state == StateDelayed {
 		f.RetryIn = e.ack.Delay
 	}

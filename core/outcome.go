@@ -46,6 +46,15 @@ func (e *snoozeError) Error() string { return fmt.Sprintf("stint: snoozed for %v
 // Snooze puts the job aside for d without using an attempt. Negative: at once.
 func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 
+// SnoozedFor reports whether err asks for the job to be put aside, as what Snooze returned does, for middleware that
+// would take it for a failure otherwise.
+func SnoozedFor(err error) (time.Duration, bool) {
+	if s, ok := errors.AsType[*snoozeError](err); ok {
+		return s.delay, true
+	}
+	return 0, false
+}
+
 // newFailure describes err in text that every store takes (Q22). It calls err's Error method.
 func newFailure(err error) *Failure {
 	f := &Failure{Type: typeName(err)}

@@ -238,3 +238,14 @@ func TestOnFailure(t *testing.T) {
 		require.Equal(t, 2, f.Run.Attempt)
 	})
 }
+
+// TestSnoozedFor sees through what wraps it.
+func TestSnoozedFor(t *testing.T) {
+	d, ok := core.SnoozedFor(fmt.Errorf("later: %w", core.Snooze(time.Minute)))
+	require.True(t, ok)
+	require.Equal(t, time.Minute, d)
+	for _, err := range []error{nil, errBoom, core.RetryAfter(time.Minute, errBoom)} {
+		_, ok := core.SnoozedFor(err)
+		require.False(t, ok)
+	}
+}

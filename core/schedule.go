@@ -74,7 +74,7 @@ type Overlap string
 // The policies for overlapping runs.
 const (
 	OverlapAllow Overlap = "allow" // both run
-	OverlapSkip  Overlap = "skip"  // the new slot makes no job
+	OverlapSkip  Overlap = "skip"  // the new slot makes no job; of missed ones, MisfireAll or not, the newest alone counts
 )
 
 // Bounds of schedules.

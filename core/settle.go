@@ -264,7 +264,7 @@ func (s *settler) verify(ctx context.Context, batch []settling) []settling {
 		case lost[key]:
 			s.w.flights.remove(e.run) // the commit ended it
 			if e.run.completed.Load() {
-				e.ack.Outcome = OutcomeComplete
+				e.ack.Outcome, e.ack.Failure = OutcomeComplete, nil
 				s.w.tellFinish(e, StateCompleted, true)
 			} else {
 				s.w.tellLost(e.run, e.ack.Outcome, ErrLeaseLost)

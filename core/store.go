@@ -69,9 +69,9 @@ type Store interface {
 
 	// AwaitWake returns when work may have become runnable, or due at another time, on one of the queues since
 	// the token's moment: at once if that already happened, and for the token "". Control is set when a lease
-	// of this store may have been asked to cancel since then; without queues only that is waited for. Spurious
-	// returns are allowed, lost ones are not (Q15). It returns ctx's error when ctx ends, ErrUnavailable need not
-	// be beside it.
+	// of this store may have been asked to cancel since then, or a schedule was put; without queues only that is
+	// waited for. Spurious returns are allowed, lost ones are not (Q15). It returns ctx's error when ctx ends,
+	// ErrUnavailable need not be beside it.
 	//
 	// A store without a wake channel returns when ctx ends, or from time to time; for "" at once, too.
 	AwaitWake(ctx context.Context, queues []string, since WakeToken) (Wake, error)
@@ -193,7 +193,7 @@ type Recovered struct {
 // Wake answers an AwaitWake. Token is the moment of the return.
 type Wake struct {
 	Token   WakeToken
-	Control bool // heartbeat now: something may have been asked to cancel
+	Control bool // heartbeat now: something may have been asked to cancel; and schedules may have changed
 }
 
 // NewToken returns a fresh random fencing token: 128 bits as 32 hexadecimal digits.

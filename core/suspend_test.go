@@ -45,6 +45,9 @@ func TestSuspendedMachine(t *testing.T) {
 			store.down.Store(!reachable)
 			time.Sleep(time.Second)
 			synctest.Wait()
+			if len(w.plan.kick) != 1 {
+				t.Fatal("nobody looks for slots that passed meanwhile")
+			}
 			if store.beats.Load() != 1 {
 				t.Fatalf("%d beats", store.beats.Load())
 			}

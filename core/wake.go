@@ -8,7 +8,7 @@ import (
 )
 
 // waker listens to the store's wake channel on the dispatcher's behalf (Q15). It waits for those queues only
-// that the last claims left with nothing to hand out; without any, for cancels only.
+// that the last claims left with nothing to hand out; without any, for cancels and schedules only.
 //
 // Each wait goes on from the token of the wake before, not from that of a claim: a claim sees new work, but not
 // that a running job was cancelled meanwhile.
@@ -78,6 +78,7 @@ func (k *waker) loop(ctx context.Context) {
 		since = wake.Token
 		if wake.Control {
 			k.w.beat.now()
+			k.w.plan.now()
 		}
 		// Wait until the dispatcher made use of it: a channel that always returns must not make a hot loop (Q24).
 		select {

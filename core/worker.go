@@ -25,6 +25,7 @@ type Worker struct {
 	settle  *settler
 	flights *inflight
 	orphans *orphans
+	plan    *planner
 
 	busy     atomic.Bool // Run or Drain is under way
 	stopping atomic.Bool
@@ -44,6 +45,7 @@ func NewWorker(s Store, opts WorkerOptions) (*Worker, error) {
 	}
 	w := &Worker{store: s, opts: opts, log: opts.Logger.With("worker", opts.ID), flights: newInflight()}
 	w.disp, w.wake, w.beat, w.orphans = newDispatcher(w), newWaker(w), newHeartbeat(w), newOrphans(w)
+	w.plan = newPlanner(w)
 	return w, nil
 }
 
@@ -98,6 +100,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	intake.Go(func() { w.wake.loop(ctx) })
 	intake.Go(func() { w.sweep(ctx) })
 	intake.Go(func() { w.prune(ctx) })
+	intake.Go(func() { w.plan.loop(ctx) })
 	services.Go(func() { w.beat.loop(service) })
 	services.Go(func() { w.orphans.loop(service) })
 

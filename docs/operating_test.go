@@ -91,6 +91,7 @@ type store interface {
 	core.Store
 	core.Inspector
 	core.Admin
+	core.Scheduler
 }
 
 // live fills a store with jobs in every state, so that every query has something to show.
@@ -142,6 +143,8 @@ func live(t *testing.T, s store) {
 	claim(time.Hour)
 	enqueue("", "nobody-knows", 0) // stranded
 	enqueue("", "send-welcome", 2*time.Hour)
+	require.NoError(t, s.PutSchedule(ctx, core.ScheduleSpec{Key: "nightly report", Cron: "0 2 * * *", Request: core.EnqueueRequest{
+		Queue: "reports", Name: "report", MaxAttempts: 3}}, time.Now().Add(-time.Hour))) // and nobody plans
 }
 
 // TestQueries: every query runs, in a transaction that only reads, and has something to show.

@@ -18,6 +18,7 @@ type Config struct {
 	Pinned    bool          // measure under an old snapshot, instead of the phases
 	PinnedFor time.Duration // how long
 	Big       bool          // measure beside many rows that are delayed or finished, instead of the phases
+	Prune     bool          // measure while finished jobs are pruned, instead of the phases
 	Finished  int           // how many finished ones
 
 	Statements bool   // print what pg_stat_statements says of each drain; costs a little

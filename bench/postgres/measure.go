@@ -17,8 +17,9 @@ import (
 // sample is what one process measured. A phase that was not measured has no jobs.
 type sample struct {
 	Insert, Drain, Steady, Tx phase
-	Near, Far                 latency // enqueued by the process that works; by another
-	Parts                     []phase // of a run that is compared with itself
+	Near, Far                 latency   // enqueued by the process that works; by another
+	Parts                     []phase   // of a run that is compared with itself
+	Pruned                    []float64 // jobs/s
 }
 
 // latency is in ms, from the call of an enqueue to the handler's first line.

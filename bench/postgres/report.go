@@ -57,6 +57,7 @@ func median(list []sample) sample {
 		Near:   latencyOf(func(s sample) latency { return s.Near }),
 		Far:    latencyOf(func(s sample) latency { return s.Far }),
 		Parts:  list[0].Parts,
+		Pruned: list[0].Pruned,
 	}
 }
 

@@ -26,14 +26,14 @@ func Run(ctx context.Context, cfg Config, self func(ctx context.Context) *exec.C
 	if cfg.Pinned && cfg.Only == "" {
 		chosen = slices.DeleteFunc(chosen, func(c contender) bool { return !slices.Contains(pinnable, c.name) })
 	}
-	if cfg.Big {
+	if cfg.Big || cfg.Prune {
 		chosen = slices.DeleteFunc(chosen, func(c contender) bool { return c.name != bareLoop })
 	}
 	if len(chosen) == 0 || cfg.Rounds < 1 || cfg.Jobs < 1000 {
 		return fmt.Errorf("nothing to do: no contender matches %q, or -rounds < 1, or -n < 1000", cfg.Only)
 	}
 	rounds := cfg.Rounds
-	if cfg.Pinned || cfg.Big {
+	if cfg.Pinned || cfg.Big || cfg.Prune {
 		rounds = 1 // they compare a run with itself
 	}
 	return withServer(cfg, func(dsn string) error {
@@ -68,6 +68,8 @@ func Run(ctx context.Context, cfg Config, self func(ctx context.Context) *exec.C
 			fmt.Print(pinnedTable(rows, cfg))
 		case cfg.Big:
 			fmt.Print(bigTable(rows, cfg))
+		case cfg.Prune:
+			fmt.Print(pruneTable(rows, cfg))
 		default:
 			fmt.Print(table(rows), verdicts(rows))
 		}
@@ -128,6 +130,8 @@ func Child(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		measure = s.pinned
 	case t.Config.Big:
 		measure = s.big
+	case t.Config.Prune:
+		measure = s.prune
 	}
 	got, err := measure(ctx)
 	if err != nil {

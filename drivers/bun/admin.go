@@ -18,9 +18,11 @@ func (s *lite) Cancel(ctx context.Context, id string) (core.State, error) {
 	})
 }
 
-// CancelByKey implements core.Admin: this store has no dedupe keys.
-func (s *lite) CancelByKey(context.Context, string, string) (bool, error) {
-	return false, &core.UnsupportedError{Op: "CancelByKey", Reason: "the SQLite store has no dedupe keys yet"}
+// CancelByKey implements core.Admin.
+func (s *lite) CancelByKey(ctx context.Context, name, key string) (bool, error) {
+	return result(ctx, s.write, func(ctx context.Context, sn *session) (bool, error) {
+		return sn.CancelByKey(ctx, name, key)
+	})
 }
 
 // Promote implements core.Admin.

@@ -33,7 +33,6 @@ func TestConformance(t *testing.T) {
 			return store.WithTx(tx), tx.Commit, tx.Rollback
 		},
 		Check: func(t testing.TB, s core.Store) { checkInvariants(t, s.(*bunstore.Store)) },
-		Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule},
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 	"github.com/stintmq/stint/internal/litesql"
 	"github.com/stintmq/stint/internal/stdsql"
 )
@@ -29,6 +30,7 @@ type lite struct {
 	hub  *hub
 
 	mu     sync.Mutex
+	swept  keyplan.Key // the dedupe key up to which Prune has looked
 	closed bool
 	calls  sync.WaitGroup
 	end    chan struct{}

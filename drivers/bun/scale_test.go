@@ -26,7 +26,7 @@ func TestManyFinishedJobs(t *testing.T) {
 	for _, text := range []string{
 		`create temp table n as with recursive n (i) as (values (1000) union all select i + 1 from n where i < ` + fmt.Sprint(end+later) + `) select i from n`,
 		`insert into stint_jobs select i, null, (select lane from stint_lanes where name = iif(i <= ` + fmt.Sprint(end) + `, 'old', 'later')),
-			0, x'01', null, 1, 0, 0, 'fixed', 0, 0, 0, 0, null, null, i from n`,
+			0, x'01', null, 1, 0, 0, 'fixed', 0, 0, 0, 0, null, null, i, null from n`,
 		`insert into stint_finished select i, (select lane from stint_lanes where name = 'old'), 5, 0, 1, 0, 0, 1, 1,
 			'complete', 'complete', null, 1, i, null, null, null from n where i <= ` + fmt.Sprint(end),
 		`update stint_lanes set completed = ` + fmt.Sprint(finished) + ` where name = 'old'`,

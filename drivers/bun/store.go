@@ -2,10 +2,9 @@
 // (New), so that a job and the rows it is about are written by one transaction (WithTx), or in a SQLite file of its own
 // (OpenSQLite).
 //
-// It has everything that core knows of but dedupe, retention and schedules, and passes the conformance suite with
-// these declared lacking. Statements go to the *sql.DB and *sql.Tx inside bun's types, with placeholders that the
-// database sees: bun formats arguments into the text. So bun's query hooks don't see them. For an application's own
-// queries there are JobStatus and SelectJobs.
+// It has everything that core knows of, and passes the conformance suite. Statements go to the *sql.DB and *sql.Tx inside
+// bun's types, with placeholders that the database sees: bun formats arguments into the text. So bun's query hooks don't
+// see them. For an application's own queries there are JobStatus and SelectJobs.
 //
 // # SQLite
 //
@@ -50,8 +49,8 @@ import (
 )
 
 // Store keeps jobs in one SQLite database, or one schema of one Postgres database. It implements core.Store,
-// core.Inspector, core.Admin, core.Gauger, core.Migrator and core.TxStore[bun.Tx], and is safe for concurrent use, also by several
-// processes with handles of their own. After Close, which may be repeated and leaves a *bun.DB that New was given open,
+// core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.Gauger, core.Migrator and core.TxStore[bun.Tx], and is safe for
+// concurrent use, also by several processes with handles of their own. After Close, which may be repeated and leaves a *bun.DB that New was given open,
 // every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
 	engine
@@ -64,6 +63,8 @@ type engine interface {
 	core.Store
 	core.Inspector
 	core.Admin
+	core.Retainer
+	core.Scheduler
 	core.Gauger
 	core.Migrator
 	io.Closer
@@ -75,6 +76,8 @@ var (
 	_ core.Store           = (*Store)(nil)
 	_ core.Inspector       = (*Store)(nil)
 	_ core.Admin           = (*Store)(nil)
+	_ core.Retainer        = (*Store)(nil)
+	_ core.Scheduler       = (*Store)(nil)
 	_ core.Migrator        = (*Store)(nil)
 	_ core.TxStore[bun.Tx] = (*Store)(nil)
 )

@@ -29,7 +29,7 @@ type mutant struct {
 // TestMutants holds the conformance suite, and the tests of all Postgres drivers, against broken statements.
 func TestMutants(t *testing.T) {
 	kit, backend := brokenKit(t)
-	for _, m := range slices.Concat(mutants(), gaugeMutants()) {
+	for _, m := range slices.Concat(mutants(), gaugeMutants(), dedupeMutants(), scheduleMutants()) {
 		t.Run(strings.ReplaceAll(m.fault, " ", "-"), func(t *testing.T) {
 			backend.Rewrite = m.sql.Rewrite
 			defer func() { backend.Rewrite = nil }()
@@ -50,7 +50,7 @@ func TestMutants(t *testing.T) {
 	}
 	// The same cases with nothing broken: it is the faults that they see.
 	seen := make(map[string]bool)
-	for _, m := range slices.Concat(mutants(), gaugeMutants()) {
+	for _, m := range slices.Concat(mutants(), gaugeMutants(), dedupeMutants(), scheduleMutants()) {
 		for _, name := range m.cases {
 			if seen[name] {
 				continue

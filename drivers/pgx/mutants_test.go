@@ -11,6 +11,9 @@ const (
 	inExtend = "update {}.leases set suspect_at = null"
 	inEnds   = "delete from {}.leases where seq"
 
+	inPrune     = "delete from {}.finished where ctid"
+	inPruneEnds = "(select keep::text from {}.jobs"
+
 	inCompleteTx = "order by seq for update),\n"
 )
 
@@ -156,5 +159,42 @@ func mutants() []mutant {
 			{"s.seqcache = 1 and s.seqincrement = 1 and not s.seqcycle", "true"}}}, []string{"JournalSequence"}},
 		{"nobody looks what was drawn", &pgstoretest.Fault{In: "pg_sequence_last_value", Edits: edits{
 			{"coalesce(pg_sequence_last_value(s.seqrelid), 0)", "9223372036854775807::bigint"}}}, []string{"JournalSequence"}},
+		{"prunes are a moment early", &pgstoretest.Fault{In: inPruneEnds, Edits: edits{
+			{"coalesce($1::timestamptz, statement_timestamp())", "coalesce($1::timestamptz, now()) + interval '1 microsecond'"}}},
+			[]string{"retain/age"}},
+		{"prunes let the oldest rule", &pgstoretest.Fault{In: inPruneEnds, Edits: edits{
+			{"order by finished_at desc, seq desc limit 1) l", "order by finished_at, seq limit 1) l"}}}, []string{"retain/newest-rules"}},
+		{"prunes ignore Keep", &pgstoretest.Fault{In: inPruneEnds, Edits: edits{
+			{"(select keep::text from {}.jobs where seq = l.seq)", "null::text"}}}, []string{"retain/count"}},
+		{"prunes keep one more than Count", &pgstoretest.Fault{In: "offset $4::bigint limit 1", Edits: edits{
+			{"desc limit $4::bigint + 1", "desc limit $4::bigint + 2"}, {"offset $4::bigint limit 1", "offset $4::bigint + 1 limit 1"}}},
+			[]string{"retain/count"}},
+		{"prunes count by queue", &pgstoretest.Fault{In: "offset $4::bigint limit 1", Edits: edits{
+			{"unnest((select $1::text[])) q", "unnest((select $1::text[])[1:1]) q"}}}, []string{"retain/groups"}},
+		{"prunes look at no name", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"and name = $2::text and", "and name >= '' and $2::text is not null and"}}}, []string{"retain/groups"}},
+		{"prunes look at no state", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"and state = $3::smallint", "and $3::smallint is not null"}}}, []string{"retain/states"}},
+		{"prunes delete in any order", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"order by l.finished_at, l.seq limit $8", "order by l.seq desc limit $8"}}}, []string{"retain/limit"}},
+		{"prunes have no limit", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"order by l.finished_at, l.seq limit $8::bigint)", "order by l.finished_at, l.seq)"}}}, []string{"retain/limit"}},
+		{"prunes wait for finished jobs", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"\n\t\t\torder by seq for update skip locked),\n\t\td as", "\n\t\t\torder by seq for update),\n\t\td as"}}}, []string{"PrunesPassHeldRows"}},
+		{"prunes wait for jobs", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"from c)) order by seq for update skip locked", "from c)) order by seq for update"}}}, []string{"PrunesPassHeldRows"}},
+		{"prunes delete what was revived", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"delete from {}.jobs where seq = any(array(select seq from d))", "delete from {}.jobs where seq = any(array(select seq from b))"}}},
+			[]string{"PrunesLeaveRevivedJobs"}},
+		{"prunes leave the ledger", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"delete from {}.runs where seq", "delete from {}.runs where false and seq"}}}, []string{"retain/gone"}},
+		{"prunes leave the totals", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"-count(*) filter (where state = 5)", "0"}}}, []string{"retain/count"}},
+		{"prunes free all keys", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"for update skip locked) d\n\t\t\twhere $3::smallint = 7)", "for update skip locked) d)"}}}, []string{"dedupe/pruned"}},
+		{"prunes free no keys", &pgstoretest.Fault{In: inPrune, Edits: edits{
+			{"x as (delete from {}.dedupe where ctid", "x as (delete from {}.dedupe where false and ctid"}}}, []string{"dedupe/pruned"}},
+		{"prunes take no turns", &pgstoretest.Fault{In: "pg_try_advisory_xact_lock", Edits: edits{
+			{"select pg_try_advisory_xact_lock(", "select true or pg_try_advisory_xact_lock("}}}, []string{"OnePrunesAtATime"}},
 	}
 }

@@ -52,7 +52,7 @@ type Options struct {
 }
 
 // Store keeps jobs in one schema of one Postgres database. It implements core.Store, core.Inspector, core.Admin,
-// core.Gauger, core.Migrator and core.TxStore[*sql.Tx], and is safe for concurrent use, also by several processes. A call without
+// core.Scheduler, core.Gauger, core.Migrator and core.TxStore[*sql.Tx], and is safe for concurrent use, also by several processes. A call without
 // a deadline is given a minute; one whose server says nothing ends two seconds after its deadline at the latest.
 // Enqueue tells other processes before it returns, unless they were told less than 5 ms ago: then they are when
 // these are over. Close leaves the application's *sql.DB open; after it every method returns an error that wraps
@@ -69,6 +69,8 @@ var (
 	_ core.Store            = (*Store)(nil)
 	_ core.Inspector        = (*Store)(nil)
 	_ core.Admin            = (*Store)(nil)
+	_ core.Retainer         = (*Store)(nil)
+	_ core.Scheduler        = (*Store)(nil)
 	_ core.Migrator         = (*Store)(nil)
 	_ core.TxStore[*sql.Tx] = (*Store)(nil)
 )

@@ -14,6 +14,8 @@ import (
 const (
 	module = "github.com/stintmq/stint"
 	root   = "../.."
+
+	telemetry = "go.opentelemetry.io" // only who imports otel links it
 )
 
 // libraries says which modules each driver may bring along, by the driver's folder. Those of the others are
@@ -49,7 +51,7 @@ func TestDriversLinkTheirOwnLibrariesOnly(t *testing.T) {
 			if _, known := libraries[driver]; !known {
 				t.Fatalf("drivers/%s is new: say in libraries which modules it may bring along", driver)
 			}
-			forbidden := append([]string{module + "/conformance", "github.com/uptrace/bun/driver"}, testLibraries...)
+			forbidden := append([]string{module + "/conformance", "github.com/uptrace/bun/driver", module + "/otel", telemetry}, testLibraries...)
 			for other, libs := range libraries {
 				if other != driver {
 					forbidden = append(forbidden, module+"/drivers/"+other)
@@ -62,6 +64,16 @@ func TestDriversLinkTheirOwnLibrariesOnly(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTelemetryLinksTheAPIOnly(t *testing.T) {
+	readTree(t)
+	forbidden := append([]string{module + "/drivers", telemetry + "/otel/sdk", telemetry + "/otel/exporters", "google.golang.org"}, testLibraries...)
+	for _, dep := range goList(t, "-deps", module+"/otel") {
+		if p, bad := within(dep, forbidden); bad {
+			t.Errorf("otel links %s, which belongs to %s", dep, p)
+		}
 	}
 }
 

@@ -91,6 +91,9 @@ func (s *Session) Retry(ctx context.Context, id string) error {
 	case fin.state == completed:
 		return &core.StateError{ID: id, State: core.StateCompleted, Op: "retry"}
 	}
+	if err := s.retake(ctx, seq, id); err != nil {
+		return err
+	}
 	place, err := s.take(ctx, 1)
 	if err != nil {
 		return err
@@ -154,6 +157,9 @@ func (s *Session) Remove(ctx context.Context, id string) (bool, error) {
 		if err := undo.exec(ctx, s.x); err != nil {
 			return false, err
 		}
+	}
+	if err := s.FreeKeys(ctx, []int64{seq}); err != nil {
+		return false, err
 	}
 	// Row by row: the cascade works only on connections that enforce foreign keys.
 	for _, text := range []string{sqlRemoveWork, sqlUnfinish, sqlRemoveRuns, sqlRemoveJob} {

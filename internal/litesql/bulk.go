@@ -26,6 +26,9 @@ func into(table string, columns ...string) insertion {
 	return insertion{head + row, head + strings.Repeat(row+", ", bulkRows-1) + row}
 }
 
+// then appends to both.
+func (in insertion) then(tail string) insertion { return insertion{in.one + tail, in.many + tail} }
+
 // rows gathers what is to be inserted.
 type rows struct {
 	values []any

@@ -27,6 +27,9 @@ var invariants = []struct{ broken, query string }{
 		`select l.lane from stint_lanes l where completed <> (select count(*) from stint_finished f where f.lane = l.lane and f.state = 5)
 			or failed <> (select count(*) from stint_finished f where f.lane = l.lane and f.state = 6)
 			or cancelled <> (select count(*) from stint_finished f where f.lane = l.lane and f.state = 7)`},
+	{"a key that is not its job's",
+		`select d.seq from stint_dedupe d join stint_jobs j on j.seq = d.seq join stint_lanes l on l.lane = j.lane
+			where j.dedupe_key is not d.key or l.name <> d.name or j.id is not d.id`},
 	{"a ledger with gaps, or longer than it may be",
 		`select j.seq from stint_jobs j left join stint_work w on w.seq = j.seq left join stint_finished f on f.seq = j.seq
 			where (select count(*) from stint_runs r where r.seq = j.seq) + (f.seq is not null) <> min(coalesce(w.runs, f.runs), 100)

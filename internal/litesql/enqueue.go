@@ -4,69 +4,56 @@ import (
 	"context"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 )
 
 // The insertions of a new job.
 var (
-	newJobs = into("stint_jobs", "seq", "id", "lane", "priority", "payload", "metadata", "max_attempts", "max_stalls",
-		"timeout", "backoff_kind", "backoff_base", "backoff_max", "backoff_factor", "backoff_exact",
-		"keep", "trace", "enqueued_at")
+	newJobs = into("stint_jobs", "seq", "id", "lane", "enqueued_at", "dedupe_key", "priority", "payload", "metadata",
+		"max_attempts", "max_stalls", "timeout", "backoff_kind", "backoff_base", "backoff_max", "backoff_factor", "backoff_exact",
+		"keep", "trace")
 	newWork = into("stint_work", "seq", "lane", "rank", "state", "place", "run_at")
 )
 
-// Enqueue implements core.Enqueuer (Q10, Q11).
+// Enqueue implements core.Enqueuer (Q10 to Q12).
 func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
 	results := make([]core.EnqueueResult, len(reqs))
-	fresh, err := s.admit(ctx, reqs, results)
-	if err != nil || len(fresh) == 0 {
-		return results, err
-	}
-	seq, err := s.take(ctx, len(fresh))
+	plan, err := s.plan(ctx, reqs, results)
 	if err != nil {
 		return nil, err
 	}
-	lanes := make(map[laneKey]int64)
-	var jobs, work rows
-	for _, i := range fresh {
-		key := laneKey{reqs[i].Queue, reqs[i].Name}
-		lane, ok := lanes[key]
-		if !ok {
-			if lane, err = s.laneOf(ctx, key); err != nil {
-				return nil, err
-			}
-			lanes[key] = lane
-		}
-		if results[i].ID == "" {
-			results[i].ID = ownID(seq)
-		}
-		if err := s.addJob(&jobs, &work, &reqs[i], seq, lane); err != nil {
+	for i := range plan.Touches {
+		if err := s.touch(ctx, &plan.Touches[i], reqs); err != nil {
 			return nil, err
 		}
-		s.wake(key.queue)
-		seq++
 	}
-	if err := newJobs.exec(ctx, s.x, &jobs); err != nil {
+	ids, err := s.insert(ctx, reqs, plan)
+	if err != nil {
 		return nil, err
 	}
-	if err := newWork.exec(ctx, s.x, &work); err != nil {
-		return nil, err
+	for i, item := range plan.Items {
+		if results[i].Err != nil {
+			continue
+		}
+		results[i] = item.Result
+		if item.Insert > 0 && item.Result.Err == nil {
+			results[i].ID = ids[item.Insert-1]
+		}
 	}
 	return results, s.flush(ctx)
 }
 
-// admit answers every item that is not to be inserted, and returns the others.
-func (s *Session) admit(ctx context.Context, reqs []core.EnqueueRequest, results []core.EnqueueResult) ([]int, error) {
+// plan answers the items that are refused, and works out what becomes of the others.
+func (s *Session) plan(ctx context.Context, reqs []core.EnqueueRequest, results []core.EnqueueResult) (*keyplan.Plan, error) {
+	at := make([]int, 0, len(reqs))
 	var ids []string
-	for i, req := range reqs {
-		if err := req.Validate(s.limits); err != nil {
+	for i := range reqs {
+		if err := reqs[i].Validate(s.limits); err != nil {
 			results[i].Err = err
 			continue
 		}
-		if req.Dedupe != nil {
-			results[i].Err = &core.UnsupportedError{Op: "Enqueue with Dedupe", Reason: "the SQLite store has no dedupe keys yet"}
-			continue
-		}
-		if id := req.ResolvedID(); id != "" {
+		at = append(at, i)
+		if id := reqs[i].ResolvedID(); id != "" {
 			ids = append(ids, id)
 		}
 	}
@@ -74,56 +61,101 @@ func (s *Session) admit(ctx context.Context, reqs []core.EnqueueRequest, results
 	if err != nil {
 		return nil, err
 	}
-	fresh := make([]int, 0, len(reqs))
-	for i, req := range reqs {
-		if results[i].Err != nil {
-			continue
-		}
-		id := req.ResolvedID()
-		h, taken := held[id]
-		switch {
-		case id != "" && taken && h.name != req.Name:
-			results[i].Err = &core.ConflictError{Name: h.name, ID: id}
-		case id != "" && taken:
-			results[i] = core.EnqueueResult{ID: id, Duplicate: true}
-		default:
-			results[i].ID = id
-			fresh = append(fresh, i)
-			if id != "" {
-				held[id] = holder{name: req.Name}
-			}
-		}
+	names := make(map[string]string, len(held))
+	for id, h := range held {
+		names[id] = h.name
 	}
-	return fresh, nil
+	entries, err := s.entries(ctx, reqs, at)
+	if err != nil {
+		return nil, err
+	}
+	return keyplan.Make(reqs, at, s.moment(), entries, names), nil
 }
 
-func (s *Session) addJob(jobs, work *rows, req *core.EnqueueRequest, seq, lane int64) error {
-	metadata, err := doc(req.Metadata, len(req.Metadata) == 0)
+// insert inserts the planned jobs and returns their ids.
+func (s *Session) insert(ctx context.Context, reqs []core.EnqueueRequest, plan *keyplan.Plan) ([]string, error) {
+	if len(plan.Inserts) == 0 {
+		return nil, nil
+	}
+	seq, err := s.take(ctx, len(plan.Inserts))
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(plan.Inserts))
+	lanes := make(map[laneKey]int64)
+	var jobs, work, keys rows
+	for n, in := range plan.Inserts {
+		req := plan.Request(reqs, in)
+		lane := laneKey{req.Queue, req.Name}
+		number, ok := lanes[lane]
+		if !ok {
+			if number, err = s.laneOf(ctx, lane); err != nil {
+				return nil, err
+			}
+			lanes[lane] = number
+		}
+		id := req.ResolvedID()
+		if ids[n] = id; id == "" {
+			ids[n] = ownID(seq)
+		}
+		if err := s.addJob(&jobs, &work, &req, seq, number, in.Key.Key); err != nil {
+			return nil, err
+		}
+		if in.Key != (keyplan.Key{}) {
+			keys.add(0, in.Key.Name, in.Key.Key, seq, s.windowEnd(in.TTL), text(id))
+		}
+		s.wake(req.Queue)
+		seq++
+	}
+	for _, step := range []struct {
+		in   insertion
+		rows *rows
+	}{{newJobs, &jobs}, {newWork, &work}, {newKeys, &keys}} {
+		if err := step.in.exec(ctx, s.x, step.rows); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+func (s *Session) addJob(jobs, work *rows, req *core.EnqueueRequest, seq, lane int64, key string) error {
+	content, err := contentOf(req)
 	if err != nil {
 		return err
+	}
+	jobs.add(len(req.Payload), append([]any{seq, text(req.ResolvedID()), lane, s.now, text(key)}, content...)...)
+	state, runAt := s.due(req)
+	work.add(0, seq, lane, -req.Priority, state, seq, runAt)
+	return nil
+}
+
+// contentOf is what a replace changes of a job, in the order of newJobs.
+func contentOf(req *core.EnqueueRequest) ([]any, error) {
+	metadata, err := doc(req.Metadata, len(req.Metadata) == 0)
+	if err != nil {
+		return nil, err
 	}
 	keep, err := doc(req.Keep, req.Keep == core.Keep{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	trace, err := doc(req.Trace, req.Trace == nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b := req.Backoff
-	jobs.add(len(req.Payload),
-		seq, text(req.ResolvedID()), lane, req.Priority, bytes(req.Payload), metadata, req.MaxAttempts, req.MaxStalls,
-		int64(req.Timeout), b.Kind, int64(b.Base), int64(b.Max), b.Factor, b.NoJitter, keep, trace, s.now)
+	return []any{req.Priority, bytes(req.Payload), metadata, req.MaxAttempts, req.MaxStalls, int64(req.Timeout),
+		b.Kind, int64(b.Base), int64(b.Max), b.Factor, b.NoJitter, keep, trace}, nil
+}
 
-	state, runAt := int64(waiting), s.now
+// due is when a job is to run, and how it stands until then.
+func (s *Session) due(req *core.EnqueueRequest) (state, runAt int64) {
+	runAt = s.now + micros(req.Delay)
 	if !req.RunAt.IsZero() {
 		runAt = max(core.Micros(req.RunAt).UnixMicro(), s.now)
-	} else {
-		runAt += micros(req.Delay)
 	}
 	if runAt > s.now {
-		state = delayed
+		return delayed, runAt
 	}
-	work.add(0, seq, lane, -req.Priority, state, seq, runAt)
-	return nil
+	return waiting, runAt
 }

@@ -47,6 +47,10 @@ func request(id, name string) core.EnqueueRequest {
 	return core.EnqueueRequest{ID: id, Name: name, Queue: "q", Payload: []byte("p"), MaxAttempts: 3, Backoff: core.DefaultBackoff()}
 }
 
+func nightly(key string) core.ScheduleSpec {
+	return core.ScheduleSpec{Key: key, Cron: "0 2 * * *", Overlap: core.OverlapSkip, Request: request("", "a")}
+}
+
 func wants(limit int, names ...string) []core.Want {
 	return []core.Want{{Queue: "q", Names: names, Limit: limit}}
 }
@@ -134,8 +138,30 @@ func everything(t *testing.T, db *sql.DB, wrap func(sqlexec.Executor) sqlexec.Ex
 		require.NoError(t, err)
 		require.NotEmpty(t, got)
 	})
+	within(t, db, func(x sqlexec.Executor) { // an operator's, as are the other verbs about schedules
+		require.NoError(t, NewSession(x, now, core.Limits{}).PutSchedule(ctx, nightly("k"), now))
+	})
+	step(func(s *Session) {
+		ticked, err := s.TickSchedule(ctx, core.Tick{Key: "k", Expect: now, Err: "why"})
+		require.NoError(t, err)
+		require.True(t, ticked)
+		for _, at := range []time.Time{now, now.Add(time.Hour)} {
+			ticked, err = s.TickSchedule(ctx, core.Tick{Key: "k", Expect: at, Slots: []time.Time{at}, Passed: at, Next: at.Add(time.Hour)})
+			require.NoError(t, err)
+			require.True(t, ticked)
+		}
+	})
 	now = now.Add(time.Hour)
 	claim(3)
+	step(func(s *Session) {
+		completed := core.KeepRule{Age: time.Minute, Count: bulkRows}
+		expired, err := s.Expired(ctx, core.PruneRequest{Default: core.Keep{Completed: completed}})
+		require.NoError(t, err)
+		require.Len(t, expired, 1)
+		n, err := s.Prune(ctx, expired[0], 2)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+	})
 	step(func(s *Session) {
 		_, _, err := s.News(ctx, 0)
 		require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 const (
 	bodyColumns = `j.seq, j.id, l.name, l.queue, j.payload, j.metadata, j.priority, j.max_attempts, j.max_stalls,
 		j.timeout, j.backoff_kind, j.backoff_base, j.backoff_max, j.backoff_factor, j.backoff_exact,
-		j.keep, j.trace, j.enqueued_at`
+		j.keep, j.trace, j.enqueued_at, j.dedupe_key`
 	claimColumns = `w.run_at, w.attempts, w.stalls, w.snoozes, w.runs, w.fence`
 	anyColumns   = `coalesce(w.run_at, f.run_at), coalesce(w.attempts, f.attempts), coalesce(w.stalls, f.stalls),
 		coalesce(w.snoozes, f.snoozes), coalesce(w.runs, f.runs), coalesce(w.fence, f.fence),
@@ -29,7 +29,7 @@ const (
 // reads hundreds.
 type claimRow struct {
 	rec                                    core.Record
-	id, metadata, keep, trace              *string
+	id, metadata, keep, trace, key         *string
 	payload                                blob
 	timeout, base, most, enqueuedAt, runAt int64
 	exact                                  bool
@@ -42,7 +42,7 @@ func newClaimRow(more ...any) *claimRow {
 	rec := &c.rec
 	c.dest = append([]any{
 		&rec.Ref, &c.id, &rec.Name, &rec.Queue, &c.payload, &c.metadata, &rec.Priority, &rec.MaxAttempts, &rec.MaxStalls,
-		&c.timeout, &rec.Backoff.Kind, &c.base, &c.most, &rec.Backoff.Factor, &c.exact, &c.keep, &c.trace, &c.enqueuedAt,
+		&c.timeout, &rec.Backoff.Kind, &c.base, &c.most, &rec.Backoff.Factor, &c.exact, &c.keep, &c.trace, &c.enqueuedAt, &c.key,
 		&c.runAt, &rec.Attempts, &rec.Stalls, &rec.Snoozes, &rec.Runs, &rec.Fence}, more...)
 	return c
 }
@@ -58,7 +58,7 @@ func (c *claimRow) scan(r sqlexec.Rows) (core.Record, error) {
 	if c.id != nil {
 		rec.ID = *c.id
 	}
-	rec.Payload = c.payload
+	rec.Payload, rec.DedupeKey = c.payload, value(c.key)
 	rec.Timeout = time.Duration(c.timeout)
 	rec.Backoff.Base, rec.Backoff.Max, rec.Backoff.NoJitter = time.Duration(c.base), time.Duration(c.most), c.exact
 	rec.EnqueuedAt, rec.RunAt = moment(&c.enqueuedAt), moment(&c.runAt)

@@ -25,14 +25,13 @@ func Migrations() fs.FS {
 
 // Version is the schema that this package speaks. A database of a later version that says it still serves this
 // one is used as it is, so that a fleet can be upgraded one process at a time.
-const Version = 3
+const Version = 5
 
-// oldest is the version a program must speak to use a schema of Version: what came since adds a view to it.
+// oldest is the version a program must speak to use a schema of Version: what came since adds to it.
 const oldest = 1
 
-// needs is the oldest schema that the statements of this package work on: the view came later. So a fleet may be upgraded
-// before its schema, too.
-const needs = 1
+// needs is the oldest schema that the statements of this package work on.
+const needs = 5
 
 const (
 	sqlSchemaTable = `select count(*) from sqlite_schema where type = 'table' and name = 'stint_schema'`
@@ -156,7 +155,7 @@ func statTables(ctx context.Context, x sqlexec.Executor) (tables []string, err e
 
 // Touch reads the first row of every table, so that a damaged file is found before it is written to.
 func Touch(ctx context.Context, x sqlexec.Executor) error {
-	for _, table := range []string{"counter", "lanes", "jobs", "work", "finished", "runs", "paused", "wake", "events", "cursors", "notes"} {
+	for _, table := range []string{"counter", "lanes", "jobs", "work", "finished", "runs", "paused", "wake", "dedupe", "schedules", "events", "cursors", "notes"} {
 		text := "select 1 from stint_" + table + " order by 1 limit 1"
 		if err := sqlexec.Each(ctx, x, func(sqlexec.Rows) error { return nil }, text); err != nil {
 			return err

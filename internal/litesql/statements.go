@@ -6,6 +6,7 @@ func Statements() []string {
 		sqlTick, sqlTake, sqlWake, sqlNews, sqlLockTake,
 		sqlFindOwn, sqlFindID, sqlFindIDs,
 		sqlLane, sqlNewLane, sqlTotals,
+		sqlEntries, sqlEntryOf, sqlMoveWindow, sqlNewBody, sqlNewStand, newKeys.one, newKeys.many, sqlKeyOf, sqlFreeKeys,
 		newJobs.one, newJobs.many, newWork.one, newWork.many,
 		sqlLanes, sqlBodies, sqlLease, sqlUnderToken,
 		sqlDue, sqlJoin, sqlNextDue, sqlHead,
@@ -14,14 +15,16 @@ func Statements() []string {
 		sqlQueues, sqlAnswers, sqlNamed,
 		sqlHeld, sqlExtend, sqlSuspect, sqlEnded,
 		sqlSavepoint, sqlRelease,
+		sqlSchedule, sqlMoveSchedule, sqlPutOff, sqlIsPending,
 		sqlAskCancel, sqlFinal, sqlKeepEntry, sqlUnfinish, sqlRevive,
 		sqlEntityVersion, sqlNewEvent, sqlEntityPage, sqlLogPage, sqlCursor, sqlSaveCursor, sqlNotes,
+		sqlOldestEnds, sqlPruneFinished, sqlPruneRuns, sqlPruneJobs,
 	}
 }
 
 // Reading are the texts of the readers worth keeping prepared.
 func Reading() []string {
-	return []string{sqlFindOwn, sqlFindID, sqlGet, sqlAttempts, sqlPaused}
+	return []string{sqlFindOwn, sqlFindID, sqlGet, sqlAttempts, sqlPaused, sqlDueHead, sqlDueSchedules}
 }
 
 // Listening are the texts of the wake channel worth keeping prepared.

@@ -17,17 +17,20 @@ import (
 func TestUpgrade(t *testing.T) {
 	ctx := context.Background()
 	db := database(t)
-	within(t, db, func(x sqlexec.Executor) { // as it was
-		for _, text := range []string{"drop view stint_job_status", "drop table stint_events", "drop table stint_cursors", "drop table stint_notes", "delete from stint_schema where version > 1"} {
-			_, err := x.Exec(ctx, text)
-			require.NoError(t, err)
-		}
-		require.NoError(t, CheckSchema(ctx, x), "a program may come before its schema")
+	within(t, db, func(x sqlexec.Executor) {
 		s := NewSession(x, noon, core.Limits{})
 		_, err := s.Enqueue(ctx, []core.EnqueueRequest{request("a", "job"), request("b", "job")})
 		require.NoError(t, err)
 		_, err = s.Claim(ctx, core.ClaimRequest{Token: core.NewToken(), Lease: time.Minute, Wants: wants(1, "job")})
 		require.NoError(t, err)
+		// As it was.
+		for _, text := range []string{"drop table stint_schedules", "drop table stint_events", "drop table stint_cursors", "drop table stint_notes", "drop view stint_job_status", "drop table stint_dedupe",
+			"alter table stint_jobs drop column dedupe_key", "delete from stint_schema where version > 1"} {
+			_, err := x.Exec(ctx, text)
+			require.NoError(t, err)
+		}
+		var old *core.SchemaError
+		require.ErrorAs(t, CheckSchema(ctx, x), &old, "a program does not come before what its statements name")
 	})
 	within(t, db, func(x sqlexec.Executor) {
 		require.NoError(t, Migrate(ctx, x))

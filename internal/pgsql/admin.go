@@ -23,7 +23,27 @@ const (
 	// The end becomes an ordinary ledger entry. It has no result: what completed is never revived.
 	sqlRevive = `with ` + moment + `,
 		f as (delete from {}.finished where seq = $2::bigint and state in (6, 7) returning *),
-		r as (
+		` + revived
+
+	// The same with a dedupe key, which it takes: from an entry that is what it was seen to be ($5 is its turn), or where
+	// there is none (0). until stays within the job's own window.
+	sqlReviveKeyed = `with ` + moment + `,
+		h as materialized (
+			select ctid as tid from {}.dedupe where name = $3::text and key = $4::text and turn = $5::bigint for update),
+		i as (
+			insert into {}.dedupe (name, key, seq, turn, was, id)
+			select $3::text, $4::text, $2::bigint, nextval({numbers}), 0, $6::text where $5::bigint = 0
+			on conflict do nothing returning seq),
+		f as (
+			delete from {}.finished where seq = $2::bigint and state in (6, 7)
+				and (select count(*) from h) + (select count(*) from i) > 0 returning *),
+		e as (
+			update {}.dedupe set seq = $2::bigint, id = $6::text, until = case when $7::boolean then until end,
+				was = turn, turn = nextval({numbers})
+			where ctid = any(array(select tid from h)) and exists (select from f)),
+		` + revived
+
+	revived = `r as (
 			insert into {}.runs (seq, finished_at, started_at, token, number, answered, outcome, asked, worker, failure)
 			select seq, finished_at, started_at, token, runs, state, outcome, asked, worker, failure from f),
 		k as (
@@ -45,12 +65,19 @@ const (
 			returning queue, place)
 		select queue, place from w`
 
-	removeFrom = `, r as (delete from {}.runs where seq = (select seq from d)),
+	// The key goes with its job. It is locked first, as by all that locks both.
+	lockKey = `with h as materialized (
+			select e.tid from (select seq, name, dedupe_key from {}.jobs where seq = $1::bigint) j
+			cross join lateral (
+				select ctid as tid from {}.dedupe where name = j.name and key = j.dedupe_key and seq = j.seq limit 1 for update) e), `
+	withKey    = ` and (select count(*) from h) >= 0`
+	removeFrom = `, x as (delete from {}.dedupe where ctid = any(array(select tid from h)) and exists (select from d)),
+		r as (delete from {}.runs where seq = (select seq from d)),
 		j as (delete from {}.jobs where seq = (select seq from d))
 		select seq from d`
-	sqlRemoveReady    = `with d as (delete from {}.ready where seq = $1::bigint returning seq)` + removeFrom
-	sqlRemoveDelayed  = `with d as (delete from {}.delayed where seq = $1::bigint returning seq)` + removeFrom
-	sqlRemoveFinished = `with d as (delete from {}.finished where seq = $1::bigint returning seq, queue, name, state),
+	sqlRemoveReady    = lockKey + `d as (delete from {}.ready where seq = $1::bigint` + withKey + ` returning seq)` + removeFrom
+	sqlRemoveDelayed  = lockKey + `d as (delete from {}.delayed where seq = $1::bigint` + withKey + ` returning seq)` + removeFrom
+	sqlRemoveFinished = lockKey + `d as (delete from {}.finished where seq = $1::bigint` + withKey + ` returning seq, queue, name, state),
 		k as (
 			insert into {}.tallies (queue, name, completed, failed, cancelled)
 			select queue, name, -(state = 5)::int, -(state = 6)::int, -(state = 7)::int from d)` + removeFrom
@@ -62,9 +89,16 @@ const (
 
 // Cancel implements core.Admin (Q8).
 func (s *Session) Cancel(ctx context.Context, id string) (core.State, error) {
+	return s.cancel(ctx, id, 0)
+}
+
+// cancel cancels the job with an id and, unless it is 0, a number.
+func (s *Session) cancel(ctx context.Context, id string, seq int64) (core.State, error) {
 	state := core.StateCancelled
 	err := s.change(ctx, id, func(st *standing) (bool, error) {
 		switch {
+		case seq != 0 && st.seq != seq:
+			return false, core.ErrNotFound
 		case st.state == active:
 			n, err := s.x.Exec(ctx, sqlAskCancel, st.seq)
 			if n > 0 {
@@ -99,7 +133,18 @@ func (s *Session) Retry(ctx context.Context, id string) error {
 		if st.state < failed {
 			return false, &core.StateError{ID: id, State: stateName(st.state), Op: "retry"}
 		}
-		return s.moved(ctx, sqlRevive, st.seq)
+		if st.key == nil {
+			return s.moved(ctx, sqlRevive, st.seq)
+		}
+		turn, asItWas, err := s.retake(ctx, st)
+		if err != nil {
+			return false, err
+		}
+		var own any
+		if id != ownID(st.seq) {
+			own = id
+		}
+		return s.moved(ctx, sqlReviveKeyed, st.seq, st.name, *st.key, turn, own, asItWas)
 	})
 }
 
@@ -114,9 +159,9 @@ func (s *Session) Promote(ctx context.Context, id string) error {
 }
 
 // moved runs a statement that makes a job waiting, and wakes its queue.
-func (s *Session) moved(ctx context.Context, text string, seq int64) (bool, error) {
+func (s *Session) moved(ctx context.Context, text string, seq int64, more ...any) (bool, error) {
 	var news News
-	done, err := sqlexec.One(ctx, s.x, []any{&news.Queue, &news.Place}, text, s.now, seq)
+	done, err := sqlexec.One(ctx, s.x, []any{&news.Queue, &news.Place}, text, append([]any{s.now, seq}, more...)...)
 	if done {
 		s.wake(news)
 	}

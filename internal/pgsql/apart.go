@@ -7,11 +7,11 @@ import (
 	"github.com/stintmq/stint/core"
 )
 
-// A batch does not wait long for one id that somebody else's transaction holds and does not commit: that item alone
+// A batch does not wait long for one id or key that somebody else's transaction holds and does not commit: that item alone
 // gets an error (Q11). Nothing in Postgres says beforehand which it is, so a batch that waited too long is done
 // again in halves, each behind a savepoint, with less patience.
 
-// Contended reports whether Enqueue waited too long for an id. EnqueueApart is for the batch then.
+// Contended reports whether Enqueue waited too long for an id or a key. EnqueueApart is for the batch then.
 func Contended(err error) bool { return SQLState(err) == stateLockTimeout }
 
 // maxContended bounds how often EnqueueApart waits; the items that it did not come to are contended as well.
@@ -25,52 +25,60 @@ func (s *Session) EnqueueApart(ctx context.Context, reqs []core.EnqueueRequest, 
 	return e.run(ctx)
 }
 
-var errContended = fmt.Errorf("%w: another transaction holds this id and has not ended", core.ErrUnavailable)
+var errContended = fmt.Errorf("%w: another transaction holds this id or key and has not ended", core.ErrUnavailable)
 
-func (e *enqueueing) insertApart(ctx context.Context, at []int) (refused []int, err error) {
-	if e.waits == maxContended {
+// each does something for the items at these positions: all at once, or apart.
+func (e *enqueueing) each(ctx context.Context, at []int, do func([]int) error, contended func(i int)) error {
+	switch {
+	case !e.apart:
+		return do(at)
+	case e.waits == maxContended:
 		for _, i := range at {
-			e.results[i].Err = errContended
+			contended(i)
 		}
-		return nil, nil
+		return nil
 	}
 	if _, err := e.s.x.Exec(ctx, "savepoint stint_part"); err != nil {
-		return nil, err
+		return err
 	}
-	refused, err = e.insert(ctx, at)
+	err := do(at)
 	if err == nil {
 		_, err = e.s.x.Exec(ctx, "release savepoint stint_part")
-		return refused, err
+		return err
 	}
 	if !Contended(err) {
-		return nil, err
+		return err
 	}
 	if _, err := e.s.x.Exec(ctx, "rollback to savepoint stint_part"); err != nil {
-		return nil, err
+		return err
 	}
 	e.waits++
 	if len(at) == 1 {
-		e.results[at[0]].Err = errContended
-		return nil, nil
+		contended(at[0])
+		return nil
 	}
 	for _, half := range [][]int{at[:len(at)/2], at[len(at)/2:]} {
-		some, err := e.insertApart(ctx, half)
-		if err != nil {
-			return nil, err
+		if err := e.each(ctx, half, do, contended); err != nil {
+			return err
 		}
-		refused = append(refused, some...)
 	}
-	return refused, nil
+	return nil
+}
+
+// waiting is how long a statement waits for who holds an id or a key; nil: as long as the caller's transaction does.
+func (e *enqueueing) waiting() any {
+	if e.patient == "" {
+		return nil
+	}
+	return e.patient
 }
 
 // patience is how long an insert waits for who inserts one of the same ids; nil: it cannot meet anybody, or waits as
 // long as the caller's transaction does.
 func (e *enqueueing) patience(ids []string) any {
-	if e.patient != "" {
-		for _, id := range ids {
-			if id != "" {
-				return e.patient
-			}
+	for _, id := range ids {
+		if id != "" {
+			return e.waiting()
 		}
 	}
 	return nil

@@ -38,6 +38,11 @@ var invariants = []struct{ broken, query string }{
 				count(*) filter (where state = 7) as x from {}.finished group by queue, name) b using (queue, name)
 			where coalesce(a.c, 0) <> coalesce(b.c, 0) or coalesce(a.f, 0) <> coalesce(b.f, 0) or coalesce(a.x, 0) <> coalesce(b.x, 0)
 			having count(*) > 0`},
+	{"a key that is not its job's",
+		`select d.seq from {}.dedupe d join {}.jobs j on j.seq = d.seq
+			where j.dedupe_key is distinct from d.key or j.name <> d.name or j.id is distinct from d.id`},
+	{"a job that waits at another time than its body says, and was never claimed",
+		`select d.seq from {}.delayed d join {}.jobs j on j.seq = d.seq where d.fence = 0 and d.run_at <> j.run_at`},
 	{"a ledger with gaps, or longer than it may be",
 		`select j.seq from {}.jobs j join (
 				select seq, runs, 0 as last from {}.ready

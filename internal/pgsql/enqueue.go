@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 	"github.com/stintmq/stint/internal/sqlexec"
 )
 
@@ -17,24 +19,33 @@ import (
 // other and never in a circle. A transaction that inserts the same id is waited for, for as long as $18 says.
 //
 // The transaction has its own number before it takes the time, and the time before it draws numbers: marks count on it.
-const sqlInsert = `with t as materialized (
-		select case when pg_current_xact_id() is not null then coalesce($1::timestamptz, clock_timestamp()) end as now),
+//
+// What is marked is for jobs with dedupe keys: they are inserted if they get their key, see takeKeys. Keys are taken before
+// ids. Where all keys are taken already nothing is written.
+const insertText = `with t as materialized (
+		select case when pg_current_xact_id() is not null then coalesce($1::timestamptz, clock_timestamp()) end as now«
+		where exists (
+			select from unnest((select $3::text[]), (select $20::text[]), (select $22::bigint[])) as u (name, key, was)
+			where u.key = '' or u.was <> 0 or not exists (
+				select from {}.dedupe where name = coalesce(u.name, ($3::text[])[1]) and key = u.key))»),
 	input as materialized (
-		select coalesce(u.seq, nextval({numbers})) as seq, u.id, u.payload, ` + common + `, ` + greatestRunAt + ` as due
+		select coalesce(u.seq, nextval({numbers})) as seq, u.id, u.payload, «u.key, u.ttl, u.was, »` + common + `, ` + greatestRunAt + ` as due
 		from unnest((select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::bytea[]),
 			(select $7::text[]), (select $8::integer[]), (select $9::integer[]), (select $10::bigint[]), (select $11::text[]),
-			(select $12::text[]), (select $13::text[]), (select $14::bigint[]), (select $15::timestamptz[]), (select $19::bigint[]))
-			as u (id, name, queue, priority, payload, metadata, max_attempts, max_stalls, timeout, backoff, keep, trace, delay, run_at, seq)
+			(select $12::text[]), (select $13::text[]), (select $14::bigint[]), (select $15::timestamptz[]), (select $19::bigint[])«,
+			(select $20::text[]), (select $21::bigint[]), (select $22::bigint[])»)
+			as u (id, name, queue, priority, payload, metadata, max_attempts, max_stalls, timeout, backoff, keep, trace, delay, run_at, seq«, key, ttl, was»)
 		where (select now from t) is not null
 			and ($18::text is null or (select set_config('lock_timeout', $18::text, true)) is not null)),
-	ins as (
+	«k as (` + takeKeys + ` returning seq),
+	»ins as (
 		insert into {}.jobs (seq, enqueued_at, run_at, timeout, max_attempts, max_stalls, priority, id, queue, name, backoff,
-			payload, metadata, keep, trace)
+			payload, metadata, keep, trace«, dedupe_key»)
 		select seq, (select now from t), due, nullif(timeout, 0), max_attempts, max_stalls, priority, nullif(id, ''), queue, name,
-			nullif(backoff, ''), payload, nullif(metadata, '')::jsonb, nullif(keep, '')::jsonb, nullif(trace, '')::jsonb
-		from input order by id collate "C", seq
+			nullif(backoff, ''), payload, nullif(metadata, '')::jsonb, nullif(keep, '')::jsonb, nullif(trace, '')::jsonb«, nullif(key, '')»
+		from input «where key = '' or was = -1 or seq in (select seq from k) »order by id collate "C", seq
 		on conflict (id) where id is not null do nothing
-		returning seq, id, queue, name, priority, run_at, coalesce(octet_length(payload), 0) as bytes),
+		returning seq, id, queue, name, priority, run_at, coalesce(octet_length(payload), 0) as bytes«, dedupe_key»),
 	w as (
 		insert into {}.ready (seq, place, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
 		select seq, seq, run_at, 0, bytes, 0, 0, 0, 0, priority, queue, name from ins where run_at <= (select now from t)),
@@ -46,10 +57,18 @@ const sqlInsert = `with t as materialized (
 		from (
 			select queue, min(seq) as place, coalesce((extract(epoch from min(run_at)) * 1000000)::bigint, 0) as due from ins group by queue) q
 		where $16::text is not null)
-	select ins.seq, coalesce(ins.id, ''), ins.queue, ins.run_at, told.n, lost.n
+	select ins.seq, coalesce(ins.id, ''), ins.queue, ins.run_at, told.n, lost.n«, ins.name, coalesce(ins.dedupe_key, '')»
 	from ins cross join (select count(*) as n from n) told cross join (
 		select count(*) as n from (select distinct queue, priority from ins) q
 		where not exists (select from {}.lanes l where l.queue = q.queue and l.priority = q.priority)) lost`
+
+// The insert of jobs without keys costs nothing for them.
+var (
+	sqlInsert      = marked.ReplaceAllString(insertText, "")
+	sqlInsertKeyed = strings.NewReplacer("«", "", "»", "").Replace(insertText)
+)
+
+var marked = regexp.MustCompile(`(?s)«.*?»`)
 
 // What all jobs of a batch have in common comes as an array of one, which unnest fills up with nulls.
 const (
@@ -122,9 +141,12 @@ func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest, notif
 
 func (e *enqueueing) run(ctx context.Context) ([]core.EnqueueResult, error) {
 	e.s.told = e.notify.Channel != ""
-	insert, reqs := e.insert, e.reqs
-	if e.apart {
-		insert = e.insertApart
+	reqs := e.reqs
+	if slices.ContainsFunc(reqs, func(r core.EnqueueRequest) bool { return r.Dedupe != nil }) {
+		if err := e.keyed(ctx, e.valid()); err != nil {
+			return nil, e.failed(err)
+		}
+		return e.results, nil
 	}
 	left := e.admit()
 	if partOf(len(left), func(i int) *core.EnqueueRequest { return &reqs[left[i]] }) < len(left) {
@@ -139,11 +161,14 @@ func (e *enqueueing) run(ctx context.Context) ([]core.EnqueueResult, error) {
 		var refused []int
 		for at := 0; at < len(left); {
 			n := partOf(len(left)-at, func(i int) *core.EnqueueRequest { return &reqs[left[at+i]] })
-			again, err := insert(ctx, left[at:at+n])
+			err := e.each(ctx, left[at:at+n], func(at []int) error {
+				again, err := e.insert(ctx, at)
+				refused = append(refused, again...)
+				return err
+			}, func(i int) { e.results[i].Err = errContended })
 			if err != nil {
 				return nil, e.failed(err)
 			}
-			refused = append(refused, again...)
 			at += n
 		}
 		var err error
@@ -191,25 +216,31 @@ type enqueueing struct {
 	notify  Notify
 	first   map[string]int // an id -> the item that asks for it first
 	patient string         // how long to wait for who inserts the same id; "": as long as the caller's transaction does
+	slots   bool           // of schedules: validated before, under ids that users cannot have
 	apart   bool           // each contended item gets an error of its own
 	waits   int            // for contended items
 	numbers []int64        // by item; nil: each is drawn when it is inserted
 }
 
-// admit answers what needs no database, and returns the items to insert.
-func (e *enqueueing) admit() []int {
-	left := make([]int, 0, len(e.reqs))
+// valid answers the items that are refused, and returns the others.
+func (e *enqueueing) valid() []int {
+	at := make([]int, 0, len(e.reqs))
 	for i := range e.reqs {
-		req := &e.reqs[i]
-		if err := req.Validate(e.s.limits); err != nil {
+		if err := e.validate(&e.reqs[i]); err != nil {
 			e.results[i].Err = err
 			continue
 		}
-		if req.Dedupe != nil {
-			e.results[i].Err = &core.UnsupportedError{Op: "Enqueue with Dedupe", Reason: "the Postgres store has no dedupe keys yet"}
-			continue
-		}
-		if id := req.ResolvedID(); id != "" {
+		at = append(at, i)
+	}
+	return at
+}
+
+// admit answers what needs no database, and returns the items to insert.
+func (e *enqueueing) admit() []int {
+	valid := e.valid()
+	left := valid[:0]
+	for _, i := range valid {
+		if id := e.reqs[i].ResolvedID(); id != "" {
 			if _, repeat := e.first[id]; repeat {
 				continue // answered by what becomes of the first
 			}
@@ -220,32 +251,39 @@ func (e *enqueueing) admit() []int {
 	return left
 }
 
+func (e *enqueueing) validate(req *core.EnqueueRequest) error {
+	if e.slots {
+		return nil
+	}
+	return req.Validate(e.s.limits)
+}
+
 // insert inserts the items at these positions and returns those whose id is held by another job.
 func (e *enqueueing) insert(ctx context.Context, at []int) (refused []int, err error) {
-	args, err := e.arguments(at)
+	reqs, ids := make([]*core.EnqueueRequest, len(at)), make([]string, len(at))
+	var numbers []int64
+	for k, i := range at {
+		reqs[k], ids[k] = &e.reqs[i], e.reqs[i].ResolvedID()
+		if e.numbers != nil {
+			numbers = append(numbers, e.numbers[i])
+		}
+	}
+	args, err := e.arguments(reqs, numbers, e.patience(ids))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.insertRows(ctx, false, args)
 	if err != nil {
 		return nil, err
 	}
 	var own []int64
 	landed := make(map[string]bool)
-	err = sqlexec.Each(ctx, e.s.x, func(r sqlexec.Rows) error {
-		var seq, told, lost int64
-		var id, queue string
-		var due time.Time
-		if err := r.Scan(&seq, &id, &queue, &due, &told, &lost); err != nil {
-			return err
-		}
-		e.s.laneless = e.s.laneless || lost > 0
-		e.s.wake(News{Queue: queue, Place: seq, Due: due})
-		if id == "" {
-			own = append(own, seq)
+	for _, r := range rows {
+		if r.own {
+			own = append(own, r.seq)
 		} else {
-			landed[id] = true
+			landed[r.id] = true
 		}
-		return nil
-	}, sqlInsert, args...)
-	if err != nil {
-		return nil, err
 	}
 	slices.Sort(own) // numbers were drawn in the order of the request
 	for _, i := range at {
@@ -262,6 +300,42 @@ func (e *enqueueing) insert(ctx context.Context, at []int) (refused []int, err e
 		}
 	}
 	return refused, nil
+}
+
+// insertedRow is a job that was inserted.
+type insertedRow struct {
+	seq int64
+	id  string
+	own bool // the id is the store's
+	key keyplan.Key
+}
+
+func (e *enqueueing) insertRows(ctx context.Context, keyed bool, args []any) (rows []insertedRow, err error) {
+	text := sqlInsert
+	if keyed {
+		text = sqlInsertKeyed
+	}
+	err = sqlexec.Each(ctx, e.s.x, func(r sqlexec.Rows) error {
+		var row insertedRow
+		var told, lost int64
+		var queue string
+		var due time.Time
+		into := []any{&row.seq, &row.id, &queue, &due, &told, &lost}
+		if keyed {
+			into = append(into, &row.key.Name, &row.key.Key)
+		}
+		if err := r.Scan(into...); err != nil {
+			return err
+		}
+		e.s.laneless = e.s.laneless || lost > 0
+		e.s.wake(News{Queue: queue, Place: row.seq, Due: due})
+		if row.id == "" {
+			row.id, row.own = ownID(row.seq), true
+		}
+		rows = append(rows, row)
+		return nil
+	}, text, args...)
+	return rows, err
 }
 
 // held answers the items whose id is held by another job, which a later statement sees for sure. It returns those
@@ -310,48 +384,58 @@ func (e *enqueueing) repeats() {
 	}
 }
 
-// arguments are those of sqlInsert for the items at these positions.
-func (e *enqueueing) arguments(at []int) ([]any, error) {
-	n := len(at)
-	var (
-		ids, names, queues, metadata, backoff, keep, trace = make([]string, n), make([]string, n), make([]string, n),
-			make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-		priority               = make([]int16, n)
-		payload                = make([][]byte, n)
-		maxAttempts, maxStalls = make([]int32, n), make([]int32, n)
-		timeout, delay         = make([]int64, n), make([]int64, n)
-		runAt                  = make([]time.Time, n)
-		last                   core.Backoff
-		lastText               string
-	)
-	for k, i := range at {
-		req := &e.reqs[i]
+// arguments are those of sqlInsert. numbers nil: they are drawn.
+func (e *enqueueing) arguments(reqs []*core.EnqueueRequest, numbers []int64, patience any) ([]any, error) {
+	n := len(reqs)
+	ids, names, queues := make([]string, n), make([]string, n), make([]string, n)
+	for k, req := range reqs {
 		ids[k], names[k], queues[k] = req.ResolvedID(), req.Name, req.Queue
-		priority[k], payload[k] = int16(req.Priority), req.Payload
-		maxAttempts[k], maxStalls[k] = int32(req.MaxAttempts), int32(req.MaxStalls)
-		timeout[k], delay[k], runAt[k] = int64(req.Timeout), micros(req.Delay), core.Micros(req.RunAt)
+	}
+	c, err := contentOf(reqs)
+	if err != nil {
+		return nil, err
+	}
+	return []any{e.s.now, shared(ids), shared(names), shared(queues), shared(c.priority), c.payload, shared(c.metadata),
+		shared(c.maxAttempts), shared(c.maxStalls), shared(c.timeout), shared(c.backoff), shared(c.keep), shared(c.trace),
+		shared(c.delay), shared(c.runAt), e.notify.channel(), e.notify.Origin, patience, numbers}, nil
+}
+
+// content is what a replace changes of jobs, as arguments.
+type content struct {
+	metadata, backoff, keep, trace []string
+	priority                       []int16
+	payload                        [][]byte
+	maxAttempts, maxStalls         []int32
+	timeout, delay                 []int64
+	runAt                          []time.Time
+}
+
+func contentOf(reqs []*core.EnqueueRequest) (*content, error) {
+	n := len(reqs)
+	c := &content{
+		metadata: make([]string, n), backoff: make([]string, n), keep: make([]string, n), trace: make([]string, n),
+		priority: make([]int16, n), payload: make([][]byte, n), maxAttempts: make([]int32, n), maxStalls: make([]int32, n),
+		timeout: make([]int64, n), delay: make([]int64, n), runAt: make([]time.Time, n),
+	}
+	var last core.Backoff
+	var lastText string
+	for k, req := range reqs {
+		c.priority[k], c.payload[k] = int16(req.Priority), req.Payload
+		c.maxAttempts[k], c.maxStalls[k] = int32(req.MaxAttempts), int32(req.MaxStalls)
+		c.timeout[k], c.delay[k], c.runAt[k] = int64(req.Timeout), micros(req.Delay), core.Micros(req.RunAt)
 		if req.Backoff != last {
 			last, lastText = req.Backoff, backoffText(req.Backoff)
 		}
-		backoff[k] = lastText
+		c.backoff[k] = lastText
 		var err1, err2, err3 error
-		metadata[k], err1 = doc(req.Metadata, len(req.Metadata) == 0)
-		keep[k], err2 = doc(req.Keep, req.Keep == core.Keep{})
-		trace[k], err3 = doc(req.Trace, req.Trace == nil)
+		c.metadata[k], err1 = doc(req.Metadata, len(req.Metadata) == 0)
+		c.keep[k], err2 = doc(req.Keep, req.Keep == core.Keep{})
+		c.trace[k], err3 = doc(req.Trace, req.Trace == nil)
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return nil, err
 		}
 	}
-	var numbers []int64 // NULL
-	if e.numbers != nil {
-		numbers = make([]int64, n)
-		for k, i := range at {
-			numbers[k] = e.numbers[i]
-		}
-	}
-	return []any{e.s.now, shared(ids), shared(names), shared(queues), shared(priority), payload, shared(metadata),
-		shared(maxAttempts), shared(maxStalls), shared(timeout), shared(backoff), shared(keep), shared(trace),
-		shared(delay), shared(runAt), e.notify.channel(), e.notify.Origin, e.patience(ids), numbers}, nil
+	return c, nil
 }
 
 // shared is the list, or its first element where all are alike.

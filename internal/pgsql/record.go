@@ -15,16 +15,16 @@ import (
 // What a record is made of: the body from j, and how the job stands, from w.
 const (
 	bodyColumns = `j.seq, j.id, j.name, j.queue, j.payload, j.metadata::text, j.priority, j.max_attempts, j.max_stalls,
-		j.timeout, j.backoff, j.keep::text, j.trace::text, j.enqueued_at`
-	noBody       = `0::bigint, null, '', '', null::bytea, null, 0, 0, 0, null::bigint, null, null, null, now()`
+		j.timeout, j.backoff, j.keep::text, j.trace::text, j.enqueued_at, j.dedupe_key`
+	noBody       = `0::bigint, null, '', '', null::bytea, null, 0, 0, 0, null::bigint, null, null, null, now(), null`
 	standColumns = `w.run_at, w.attempts, w.stalls, w.snoozes, w.runs, w.fence`
 )
 
 // body is what is read of a job before it is a Record. One serves many rows: jobs of a kind have the same options.
 type body struct {
-	id, metadata, backoff, keep, trace *string
-	timeout                            *int64
-	enqueuedAt, runAt                  time.Time
+	id, metadata, backoff, keep, trace, key *string
+	timeout                                 *int64
+	enqueuedAt, runAt                       time.Time
 
 	backoffText string
 	backoffOf   core.Backoff
@@ -34,7 +34,7 @@ type body struct {
 func (b *body) columns(rec *core.Record) []any {
 	return []any{
 		&rec.Ref, &b.id, &rec.Name, &rec.Queue, &rec.Payload, &b.metadata, &rec.Priority, &rec.MaxAttempts, &rec.MaxStalls,
-		&b.timeout, &b.backoff, &b.keep, &b.trace, &b.enqueuedAt,
+		&b.timeout, &b.backoff, &b.keep, &b.trace, &b.enqueuedAt, &b.key,
 		&b.runAt, &rec.Attempts, &rec.Stalls, &rec.Snoozes, &rec.Runs, &rec.Fence,
 	}
 }
@@ -46,6 +46,7 @@ func (b *body) finish(rec *core.Record) {
 	if b.id != nil {
 		rec.ID = *b.id
 	}
+	rec.DedupeKey = value(b.key)
 	if b.timeout != nil {
 		rec.Timeout = time.Duration(*b.timeout)
 	}

@@ -25,14 +25,13 @@ func Migrations() fs.FS {
 
 // Version is the schema that this package speaks. A database of a later version that says it still serves this
 // one is used as it is, so that a fleet can be upgraded one process at a time.
-const Version = 3
+const Version = 5
 
-// oldest is the version a program must speak to use a schema of Version: what came since adds a view to it.
+// oldest is the version a program must speak to use a schema of Version: what came since adds to it.
 const oldest = 1
 
-// needs is the oldest schema that the statements of this package work on: the view came later. So a fleet may be upgraded
-// before its schema, too.
-const needs = 1
+// needs is the oldest schema that the statements of this package work on.
+const needs = 5
 
 // SchemaError is core's.
 type SchemaError = core.SchemaError
@@ -48,7 +47,7 @@ const (
 	sqlOneOnly  = `select pg_advisory_xact_lock(hashtextextended('stint ' || $1::text, 0))`
 	sqlPath     = `select set_config('search_path', $1::text, true)`
 
-	sqlEmptyFiles = `select count(*) from unnest(array['jobs', 'ready', 'delayed', 'leases', 'runs', 'finished']) name
+	sqlEmptyFiles = `select count(*) from unnest(array['jobs', 'ready', 'delayed', 'leases', 'runs', 'finished', 'dedupe']) name
 		where pg_relation_size((quote_ident($1::text) || '.' || name)::regclass) = 0`
 )
 
@@ -163,6 +162,8 @@ var sqlSeed = []string{
 	`insert into {}.runs (seq, finished_at, number, answered, outcome) select -n, now(), 1, 1, '' from generate_series(1, 20000) n`,
 	`insert into {}.finished (seq, finished_at, run_at, fence, attempts, stalls, snoozes, runs, state, queue, name, outcome)
 		select -n, now(), now(), 0, 0, 0, 0, 0, 5, '', '', '' from generate_series(1, 20000) n`,
+	`insert into {}.dedupe (seq, turn, was, name, key) select -n, -n, 0, '', n::text from generate_series(1, 20000) n`,
+	`delete from {}.dedupe where seq < 0`,
 	`delete from {}.jobs where seq < 0`, `delete from {}.ready where seq < 0`, `delete from {}.delayed where seq < 0`,
 	`delete from {}.leases where seq < 0`, `delete from {}.runs where seq < 0`, `delete from {}.finished where seq < 0`,
 }

@@ -27,7 +27,8 @@ type Session struct {
 	woken map[string]News // by queue; "" for cancel requests
 	told  bool            // by the statements themselves
 
-	laneless bool // a job was inserted on a lane that is not there
+	laneless bool                  // a job was inserted on a lane that is not there
+	strayed  []core.EnqueueRequest // queues and priorities of the lanes that a replace led to and that are not there
 }
 
 // NewSession returns a session. A clock of nil is the database's own.
@@ -81,6 +82,10 @@ func (s *Session) Told() bool { return s.told }
 // Laneless reports whether jobs were inserted on a lane that the database has not, or no longer: a standby that took
 // over lacks the last commits, a backup those since. Nobody claims there before the lane is made again.
 func (s *Session) Laneless() bool { return s.laneless }
+
+// Strayed are lanes that are not there, beside those of what was asked for: of jobs whose content
+// was replaced in the caller's transaction.
+func (s *Session) Strayed() []core.EnqueueRequest { return s.strayed }
 
 // control stands for cancel requests where queues are named: no queue has an empty name.
 const control = ""

@@ -29,7 +29,7 @@ const zones = `cross join lateral (
 		limit 1) w`
 
 // Which zone a look found. Due jobs wait, and are still among the delayed.
-const sqlLook = `select w.state, w.place is null and w.state < 3, w.place, w.run_at, w.until, w.worker, j.queue, j.priority, (select ` + since + `)
+const sqlLook = `select w.state, w.place is null and w.state < 3, w.place, w.run_at, w.until, w.worker, j.queue, j.name, j.dedupe_key, j.priority, (select ` + since + `)
 	from {}.jobs j ` + zones + ` where j.seq = $2::bigint`
 
 // standing is where a job stands.
@@ -42,6 +42,8 @@ type standing struct {
 	until     *time.Time
 	worker    *string
 	queue     string
+	name      string
+	key       *string // its dedupe key
 	priority  int64
 	now       time.Time
 }
@@ -52,7 +54,7 @@ func (s *Session) look(ctx context.Context, id string) (*standing, error) {
 	if err == nil && found {
 		st := &standing{seq: seq}
 		found, err = sqlexec.One(ctx, s.x, []any{&st.state, &st.inDelayed, &st.place, &st.runAt, &st.until, &st.worker,
-			&st.queue, &st.priority, &st.now}, sqlLook, s.now, seq)
+			&st.queue, &st.name, &st.key, &st.priority, &st.now}, sqlLook, s.now, seq)
 		if err == nil && found {
 			return st, nil
 		}

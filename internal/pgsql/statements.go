@@ -5,14 +5,16 @@ package pgsql
 func working() []string {
 	return []string{
 		sqlFindOwn, sqlFindID, sqlNames, sqlHolders,
-		sqlInsert, sqlLanes,
+		sqlInsert, sqlInsertKeyed, sqlTakeKeys, sqlTakenInVain, sqlEntries, sqlMoveWindows, sqlReplace, sqlLanes,
 		sqlClaim, sqlJoin,
 		sqlExtend, sqlHeld,
 		sqlComplete, sqlCompleteTx, sqlSettle, sqlSettleTx, sqlTrim, sqlNamed, sqlAnswers,
 		sqlEnded,
-		sqlLook, sqlCancelReady, sqlCancelDelayed, sqlAskCancel, sqlRevive, sqlPromote,
-		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished,
+		sqlLook, sqlCancelReady, sqlCancelDelayed, sqlAskCancel, sqlRevive, sqlReviveKeyed, sqlPromote,
+		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished, sqlSweepKeys,
+		sqlTickLock, sqlTickMove, sqlTickPutOff, sqlIsPending,
 		sqlGet, sqlAttempts, sqlRecords,
+		sqlEnds, sqlBeyond, sqlPrune,
 	}
 }
 
@@ -20,7 +22,7 @@ func working() []string {
 // prepared.
 func (s *Schema) InTransactions() []string {
 	var texts []string
-	for _, statement := range []string{sqlInsert, sqlHolders, sqlCompleteTx, sqlFindID} {
+	for _, statement := range []string{sqlInsert, sqlHolders, sqlEntries, sqlInsertKeyed, sqlCompleteTx, sqlFindID} {
 		texts = append(texts, s.text(statement))
 	}
 	return texts

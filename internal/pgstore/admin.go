@@ -18,13 +18,11 @@ func (s *Store) Cancel(ctx context.Context, id string) (core.State, error) {
 	})
 }
 
-// CancelByKey implements core.Admin: this store has no dedupe keys.
-func (s *Store) CancelByKey(ctx context.Context, _, _ string) (bool, error) {
-	if err := s.enter(ctx); err != nil {
-		return false, err
-	}
-	defer s.calls.Done()
-	return false, &core.UnsupportedError{Op: "CancelByKey", Reason: "the Postgres store has no dedupe keys yet"}
+// CancelByKey implements core.Admin.
+func (s *Store) CancelByKey(ctx context.Context, name, key string) (bool, error) {
+	return verb(ctx, s, func(ctx context.Context, sn *session) (bool, error) {
+		return sn.CancelByKey(ctx, name, key)
+	})
 }
 
 // Promote implements core.Admin.

@@ -21,7 +21,7 @@ func (s *Store) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core
 		notify = pgsql.Notify{Channel: s.channel, Origin: s.origin}
 	}
 	run := func(do op) error { return s.plain(ctx, Shared, true, do) }
-	if pgsql.Parts(reqs) > 1 {
+	if pgsql.Whole(reqs) {
 		run = func(do op) error { return s.atomic(ctx, do) }
 	}
 	var laneless atomic.Bool

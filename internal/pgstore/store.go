@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/keyplan"
 	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgwake"
 )
@@ -48,8 +49,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, pgsql.ValidateSchema(o.Schema)
 }
 
-// Store implements core.Store, core.Inspector, core.Admin, core.Gauger and core.Migrator. It is safe for concurrent use. After Close
-// every method returns an error that wraps core.ErrUnavailable.
+// Store implements core.Store, core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.Gauger and core.Migrator. It is safe for
+// concurrent use. After Close every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
 	backend Backend
 	opts    Options
@@ -70,6 +71,8 @@ type Store struct {
 	listening context.CancelFunc // nil: nobody waited yet, or nobody listens
 	ear       sync.WaitGroup
 	deaf      sync.Once // nobody listens, and somebody was told
+	prunedTo  pgsql.Pruned
+	sweptTo   keyplan.Key // the dedupe key up to which Prune has looked
 }
 
 const startTimeout = 30 * time.Second

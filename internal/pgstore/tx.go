@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"slices"
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgsql"
@@ -34,17 +35,17 @@ func (v view) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.E
 		// Nobody here knows when the caller commits, so this process listens too.
 		notify = pgsql.Notify{Channel: v.s.channel, Origin: pgwake.Nobody}
 	}
-	laneless := false
+	laneless, strayed := false, []core.EnqueueRequest(nil)
 	res, err := value(v.run(ctx), func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
 		res, err := sn.Enqueue(ctx, reqs, notify)
-		laneless = sn.Laneless()
+		laneless, strayed = sn.Laneless(), sn.Strayed()
 		if own != nil {
 			own.add(sn.Woken())
 		}
 		return res, err
 	})
-	if err == nil && laneless {
-		err = v.s.remakeLanes(ctx, reqs)
+	if err == nil && (laneless || len(strayed) > 0) {
+		err = v.s.remakeLanes(ctx, slices.Concat(reqs, strayed))
 	}
 	if err != nil {
 		return nil, err

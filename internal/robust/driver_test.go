@@ -33,6 +33,7 @@ type store struct {
 	core.Store
 	core.Inspector
 	core.Admin
+	core.Scheduler
 	// inTx runs do in a transaction of the application's own, and commits it unless do fails.
 	inTx  func(ctx context.Context, do func(view core.TxView, exec execFunc) error) error
 	close func() error

@@ -31,7 +31,7 @@ func oddSettings(t *testing.T, server target) {
 	conn, err := pgx.Connect(ctx, server.dsn())
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, `create schema decoy; create sequence decoy.numbers;`+decoys(
-		"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused", "schema_version"), pgx.QueryExecModeSimpleProtocol)
+		"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused", "schedules", "dedupe", "schema_version"), pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close(ctx))
 	for name, settings := range oddities {

@@ -48,7 +48,7 @@ func openPgx(ctx context.Context, o openOptions) (*store, error) {
 		return nil, err
 	}
 	return &store{
-		Store: s, Inspector: s, Admin: s,
+		Store: s, Inspector: s, Admin: s, Scheduler: s,
 		inTx: func(ctx context.Context, do func(core.TxView, execFunc) error) error {
 			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 				return do(s.WithTx(tx), func(ctx context.Context, sql string, args ...any) error {

@@ -30,7 +30,7 @@ func pqDriver() driver {
 				return nil, errors.Join(err, db.Close())
 			}
 			view := func(tx *sql.Tx) core.TxView { return s.WithTx(tx) }
-			return onSQL(s, s, s, db, view, s.Close), nil
+			return onSQL(s, s, s, s, db, view, s.Close), nil
 		},
 		migrate: func(ctx context.Context, at target, schema string) error {
 			db, err := sql.Open("postgres", at.dsn())
@@ -55,7 +55,7 @@ func bunDriver() driver {
 				return nil, errors.Join(err, db.Close())
 			}
 			view := func(tx *sql.Tx) core.TxView { return s.WithTx(bun.Tx{Tx: tx}) }
-			return onSQL(s, s, s, db.DB, view, s.Close), nil
+			return onSQL(s, s, s, s, db.DB, view, s.Close), nil
 		},
 		migrate: func(ctx context.Context, at target, schema string) error {
 			db := openBun(at)
@@ -79,10 +79,10 @@ func limit(db *sql.DB, conns int) {
 
 // onSQL is a store over database/sql.
 func onSQL(
-	s core.Store, i core.Inspector, a core.Admin, db *sql.DB, view func(*sql.Tx) core.TxView, end func() error,
+	s core.Store, i core.Inspector, a core.Admin, c core.Scheduler, db *sql.DB, view func(*sql.Tx) core.TxView, end func() error,
 ) *store {
 	return &store{
-		Store: s, Inspector: i, Admin: a,
+		Store: s, Inspector: i, Admin: a, Scheduler: c,
 		inTx: func(ctx context.Context, do func(core.TxView, execFunc) error) error {
 			tx, err := db.BeginTx(ctx, nil)
 			if err != nil {

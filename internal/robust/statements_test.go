@@ -179,7 +179,7 @@ func TestStatementsFail(t *testing.T) {
 	e := newEnv(t, d, targetOf(t, pgtest.DSN(t)).with(generic))
 	s := e.open(e.at)
 	tries := 0
-	for _, op := range operations() {
+	for _, op := range slices.Concat(operations(), scheduleOperations()) {
 		t.Run(op.name, func(t *testing.T) {
 			e := e.emptied(t)
 			var broken []*scene
@@ -309,6 +309,7 @@ func newScene(t *testing.T, e *env, s *store, queue string) *scene {
 	require.NoError(t, err)
 	require.Equal(t, core.StateActive, held.State)
 	sc.fail(sc.dead)
+	require.NoError(t, s.PutSchedule(ctx, sc.schedule(time.Minute), sceneSlot))
 	return sc
 }
 
@@ -382,6 +383,11 @@ func (sc *scene) snapshot() []string {
 	paused, err := sc.s.Paused(ctx)
 	require.NoError(sc.t, err)
 	lines := []string{fmt.Sprint("paused ", slices.Contains(paused, sc.queue))}
+	schedules, err := sc.s.Schedules(ctx, core.ScheduleQuery{Key: sc.queue})
+	require.NoError(sc.t, err)
+	for _, r := range schedules {
+		lines = append(lines, fmt.Sprint(r.Every, r.NextAt, r.LastSlot, r.LastID, r.LastError, r.RetryAt, r.Failures))
+	}
 	for _, j := range page.Jobs {
 		if j.State == core.StateDelayed && time.Until(j.RunAt) < time.Minute {
 			j.State = core.StateWaiting // it is about to be

@@ -85,6 +85,35 @@ func benchEnqueue(b *testing.B, k *Kit) {
 	}
 }
 
+// benchKeyed is benchEnqueue with dedupe keys: new ones, and such as are taken.
+func benchKeyed(b *testing.B, k *Kit) {
+	for _, fresh := range []bool{true, false} {
+		for _, batch := range []int{1, 10, 1000} {
+			b.Run(fmt.Sprintf("%s %d", map[bool]string{true: "new", false: "taken"}[fresh], batch), func(b *testing.B) {
+				s := k.Own(b)
+				reqs := make([]core.EnqueueRequest, batch)
+				n := 0
+				renew := func() {
+					for i := range reqs {
+						n++
+						reqs[i] = withKey(fmt.Sprintf("order-%d", n))
+						reqs[i].Payload = []byte("twenty bytes of text")
+					}
+				}
+				renew()
+				Enqueue(b, s, reqs...)
+				for b.Loop() {
+					if fresh {
+						renew()
+					}
+					Enqueue(b, s, reqs...)
+				}
+				b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "jobs/s")
+			})
+		}
+	}
+}
+
 // benchPickup is the time from the start of an Enqueue to the end of the Claim of a worker that waited.
 func benchPickup(b *testing.B, k *Kit) {
 	for _, other := range []bool{false, true} {

@@ -25,6 +25,8 @@ type Store interface {
 	core.Store
 	core.Inspector
 	core.Admin
+	core.Scheduler
+	core.Retainer
 	core.Migrator
 	io.Closer
 }
@@ -164,7 +166,7 @@ func (k *Kit) Schema(t testing.TB) string {
 	return name
 }
 
-var tables = []string{"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused",
+var tables = []string{"jobs", "ready", "delayed", "leases", "finished", "runs", "tallies", "lanes", "sweeps", "paused", "schedules", "dedupe",
 	"events", "entities", "cursors", "notes"}
 
 // empty deletes what a test left: that is quicker than truncating, and the tables keep their pages.

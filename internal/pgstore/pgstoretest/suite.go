@@ -23,7 +23,6 @@ func (k *Kit) Harness() conformance.Harness {
 			return tx.View, tx.Commit, tx.Rollback
 		},
 		Check: func(t testing.TB, s core.Store) { k.CheckInvariants(t, k.SchemaOf(s)) },
-		Lacks: []conformance.Capability{conformance.CapDedupe, conformance.CapRetain, conformance.CapSchedule},
 	}
 }
 
@@ -31,7 +30,10 @@ func (k *Kit) Harness() conformance.Harness {
 var encoded = []string{
 	"enqueue/every-field", "enqueue/zero-fields", "enqueue/times", "enqueue/payload-bytes", "enqueue/metadata-texts",
 	"ids/conflict", "batch/repeats", "batch/large-payloads", "claim/names", "claim/held-by-token", "ack/results", "ack/failures",
-	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "stall/limit", "tx/enqueue-commit", "tx/complete-commit",
+	"ledger/entries", "list/filters", "list/pages", "list/by-finish-time", "schedule/every-field", "schedule/bounds",
+	"schedule/tick-fields", "stall/limit", "retain/count-and-age", "retain/newest-rules", "retain/limit", "tx/enqueue-commit",
+	"tx/complete-commit",
+	"dedupe/record", "dedupe/batch", "replace/every-field", "deduperace/tx-commit",
 }
 
 // Encoding runs the cases that a way of encoding values could break, for libraries that know several ways.
@@ -71,6 +73,14 @@ func cases() []testCase {
 		{"ContendedID", contendedID},
 		{"LoserOfARollback", loserOfARollback},
 		{"OverlappingTransactions", overlappingTransactions},
+		{"LockedKeysHoldNobodyUp", lockedKeysHoldNobodyUp},
+		{"ContendedKey", contendedKey},
+		{"LosersOfAKey", losersOfAKey},
+		{"KeyOfARefusedID", keyOfARefusedID},
+		{"RetriesLose", retriesLose},
+		{"KeysInOneOrder", keysInOneOrder},
+		{"LongKeyedBatches", longKeyedBatches},
+		{"ReplaceAndClaims", replaceAndClaims},
 		{"OddSchemaName", oddSchemaName},
 		{"MigrateAtOnce", migrateAtOnce},
 		{"NewerSchema", newerSchema},
@@ -78,6 +88,8 @@ func cases() []testCase {
 		{"PlansOutliveEmptyTables", plansOutliveEmptyTables},
 		{"EverythingAtOnce", everythingAtOnce},
 		{"HeldRowHoldsNobodyUp", heldRowHoldsNobodyUp},
+		{"HeldScheduleHoldsNobodyUp", heldScheduleHoldsNobodyUp},
+		{"TickMakesLostLane", tickMakesLostLane},
 		{"TransactionsAboveReadCommitted", transactionsAboveReadCommitted},
 		{"LateCommit", lateCommit},
 		{"NilTx", nilTx},
@@ -98,6 +110,10 @@ func cases() []testCase {
 		{"TimesComeAfterWaits", timesComeAfterWaits},
 		{"VerbsFollowTheJob", verbsFollowTheJob},
 		{"IDsInOneOrder", idsInOneOrder},
+		{"PrunesPassHeldRows", prunesPassHeldRows},
+		{"PrunesLeaveRevivedJobs", prunesLeaveRevivedJobs},
+		{"OnePrunesAtATime", onePrunesAtATime},
+		{"WorkPassesAPrune", workPassesAPrune},
 		{"DemotedConnectionsGo", demotedConnectionsGo},
 		{"RowsOfALaterRelease", rowsOfALaterRelease},
 		{"OddTexts", oddTexts},
@@ -124,6 +140,7 @@ func cases() []testCase {
 func (k *Kit) Benchmark(b *testing.B) {
 	b.Run("ClaimAck", func(b *testing.B) { benchClaimAck(b, k) })
 	b.Run("Enqueue", func(b *testing.B) { benchEnqueue(b, k) })
+	b.Run("Keyed", func(b *testing.B) { benchKeyed(b, k) })
 	b.Run("Pickup", func(b *testing.B) { benchPickup(b, k) })
 	b.Run("Worker", func(b *testing.B) { benchWorker(b, k) })
 }
