@@ -212,4 +212,4 @@ func (s *Session) CheckLog(ctx context.Context, schema string) error {
 }
 
 // withLog is the first schema version with a journal.
-const withLog = 3
+const withLog = 5

@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -84,4 +85,10 @@ func TestStatusReadsWhatIsAskedFor(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLogsMigration: a schema is asked for a journal by the number of the migration that makes it.
+func TestLogsMigration(t *testing.T) {
+	_, err := fs.Stat(Migrations(), fmt.Sprintf("%03d_journal.sql", withLog))
+	require.NoError(t, err)
 }
