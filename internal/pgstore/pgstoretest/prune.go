@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/internal/pgsql"
 )
 
 // finishAll makes jobs with ids, and has them fail.
@@ -95,4 +96,43 @@ func onePrunesAtATime(t testing.TB, k *Kit) {
 	require.Zero(t, pruneAll(t, s))
 	require.NoError(t, tx.Rollback())
 	require.Equal(t, 2, pruneAll(t, s))
+}
+
+// workPassesAPrune: while a prune has deleted and not committed, jobs are enqueued, claimed and ended, in a transaction of
+// the application's too, and others are revived: nobody waits.
+func workPassesAPrune(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	schema, ctx := pgsql.NewSchema(k.SchemaOf(s)), context.Background()
+	finishAll(t, s, "a", "b", "late")
+	require.NoError(t, s.Retry(ctx, "late"))
+	tx := k.Begin(t, s)
+	n, _, err := pgsql.NewSession(schema.In(tx.X), nil, core.Limits{}).Whole().Prune(ctx, schema,
+		core.PruneRequest{Default: core.Keep{Failed: core.KeepRule{None: true}}}, 10, pgsql.Pruned{})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+
+	soon, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	_, err = s.Enqueue(soon, []core.EnqueueRequest{Request("job"), withID("c")})
+	require.NoError(t, err)
+	token := core.NewToken()
+	got, err := s.Claim(soon, core.ClaimRequest{Token: token, Lease: time.Minute,
+		Wants: []core.Want{{Queue: "q", Names: []string{"job"}, Limit: 10}}})
+	require.NoError(t, err)
+	require.Len(t, got.Jobs, 3)
+	ends := leases(got, token)
+	own := k.Begin(t, s)
+	require.NoError(t, own.View.Complete(soon, ends[0], nil))
+	require.NoError(t, own.Commit())
+	results, err := s.Ack(soon, []core.Ack{{Lease: ends[1], Outcome: core.OutcomeFail}, {Lease: ends[2], Outcome: core.OutcomeComplete}})
+	require.NoError(t, err)
+	for _, r := range results {
+		require.NoError(t, r.Err)
+	}
+	require.NoError(t, s.Retry(soon, ends[1].ID))
+	counts, err := s.Counts(soon, "")
+	require.NoError(t, err)
+	require.Equal(t, int64(2), counts[core.StateFailed], "what is not committed is still there")
+	require.NoError(t, tx.Commit())
+	k.CheckInvariants(t, k.SchemaOf(s))
 }

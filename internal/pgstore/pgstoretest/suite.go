@@ -112,6 +112,7 @@ func cases() []testCase {
 		{"PrunesPassHeldRows", prunesPassHeldRows},
 		{"PrunesLeaveRevivedJobs", prunesLeaveRevivedJobs},
 		{"OnePrunesAtATime", onePrunesAtATime},
+		{"WorkPassesAPrune", workPassesAPrune},
 		{"DemotedConnectionsGo", demotedConnectionsGo},
 		{"RowsOfALaterRelease", rowsOfALaterRelease},
 		{"OddTexts", oddTexts},
