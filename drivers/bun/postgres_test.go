@@ -43,6 +43,8 @@ var (
 
 func TestPgdriverConformance(t *testing.T) { overPgdriver.Conformance(t) }
 
+func TestPgdriverJournalConformance(t *testing.T) { overPgdriver.JournalConformance(t) }
+
 func TestPgdriver(t *testing.T) { overPgdriver.Test(t) }
 
 func TestPgx(t *testing.T) { library(t, overPgx) }

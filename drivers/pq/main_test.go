@@ -29,6 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pgstoretest.Main(m, kit, bin
 
 func TestConformance(t *testing.T) { kit.Conformance(t) }
 
+func TestJournalConformance(t *testing.T) { kit.JournalConformance(t) }
+
 // TestBinary: what pq sends and reads in binary form means the same. STINT_TEST_PQ=full runs the whole suite.
 func TestBinary(t *testing.T) {
 	if os.Getenv("STINT_TEST_PQ") == "full" {
