@@ -15,7 +15,6 @@ import (
 	"github.com/stintmq/stint/internal/pgstore/pgstd"
 	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
-	"github.com/stintmq/stint/internal/stdsql"
 	"github.com/stintmq/stint/journal"
 )
 
@@ -88,11 +87,11 @@ func connect(dsn string) (*pgstoretest.DB, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &pgstoretest.Tx{Own: tx, View: s.(*pqstore.Store).WithTx(tx), X: stdsql.In(tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
+			return &pgstoretest.Tx{Own: tx, View: s.(*pqstore.Store).WithTx(tx), X: pgstd.In(tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
 		},
 		Journal: func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
 			return pgstoretest.JournalOf(s.(*pqstore.Store).Journal(), func(tx *sql.Tx) *pgstoretest.Tx {
-				return &pgstoretest.Tx{Own: tx, X: stdsql.In(tx)}
+				return &pgstoretest.Tx{Own: tx, X: pgstd.In(tx)}
 			})
 		},
 		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*pqstore.Store).WithTx(nil) },
