@@ -152,7 +152,7 @@ func TestJournalOnServer(t *testing.T) {
 }
 
 func oldest(t *testing.T, l *pgstoretest.Log) time.Duration {
-	_, head, err := l.Store.Cursors(t.Context())
+	head, err := l.Store.Head(t.Context())
 	require.NoError(t, err)
 	return head.OldestAppender
 }

@@ -203,7 +203,7 @@ func journalSequence(t testing.TB, k *Kit) {
 		var invalid *core.InvalidError
 		_, err = fresh.TryRead(0)
 		require.ErrorAs(t, err, &invalid, change)
-		_, _, err = fresh.Store.Cursors(l.ctx)
+		_, err = fresh.Store.Cursors(l.ctx)
 		require.ErrorAs(t, err, &invalid, change)
 	}
 }
