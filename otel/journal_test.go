@@ -40,6 +40,6 @@ func TestJournal(t *testing.T) {
 	sent, run := k.named("enqueue journal/confirm"), k.named("process journal/confirm")
 	require.Len(t, sent, 1)
 	require.Len(t, run, 1)
-	require.Equal(t, sent[0].SpanContext.TraceID(), run[0].SpanContext.TraceID())
-	require.Equal(t, sent[0].SpanContext.SpanID(), run[0].Parent.SpanID())
+	require.Equal(t, sent[0].SpanContext().TraceID(), run[0].SpanContext().TraceID())
+	require.Equal(t, sent[0].SpanContext().SpanID(), run[0].Parent().SpanID())
 }
