@@ -171,6 +171,7 @@ func journalLevels(t testing.TB, k *Kit) {
 	for range 2 {
 		tx, err := k.DB(t).Begin(l.ctx, l.s, true)
 		require.NoError(t, err)
+		t.Cleanup(func() { _ = tx.Rollback() }) // for a test that failed
 		_, err = l.ReadIn(l.ctx, tx, 0)
 		var invalid *core.InvalidError
 		require.ErrorAs(t, err, &invalid)
