@@ -27,7 +27,7 @@ type Dedupe struct {
 	Key     string        // 1 to 255 bytes
 	TTL     time.Duration // 0: while a job with the key is pending; else: for that long, whatever becomes of it
 	Extend  bool          // a dropped enqueue moves the end of the window to now + TTL; needs one
-	Replace bool          // while the job is delayed, the newer content replaces the older
+	Replace bool          // while the job is delayed, also between attempts, the newer content replaces the older, its time included
 }
 
 // KeyHolder is what a store knows of a key that was taken.

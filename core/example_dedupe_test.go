@@ -71,8 +71,7 @@ func ExampleAdmin_cancelByKey() {
 	second, _ := export.Enqueue(ctx, store, "all", daily) // a cancelled job does not keep its window
 	fmt.Println(second.ID, second.Duplicate)
 
-	var conflict *core.ConflictError
-	if errors.As(store.Retry(ctx, first.ID), &conflict) {
+	if conflict, ok := errors.AsType[*core.ConflictError](store.Retry(ctx, first.ID)); ok {
 		fmt.Println(conflict)
 	}
 	// Output:

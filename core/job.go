@@ -54,7 +54,7 @@ func (j *Job[P, R]) Name() string { return j.name }
 // Enqueued says what became of one enqueue.
 type Enqueued struct {
 	ID        string
-	Duplicate bool  // the id, or the dedupe key, was taken: nothing was stored
+	Duplicate bool  // the id, or the dedupe key, was taken: no job was made; with Dedupe.Replace the one that is there may have the newer content
 	Err       error // this item alone was refused; only from EnqueueMany
 }
 

@@ -31,7 +31,7 @@ type ProjectionOptions struct {
 	Inline  bool
 	OnError Policy        // "": Stall
 	Tries   int           // Skip and ParkEntity: 0: 3
-	Batch   int           // events scanned per transaction; 0: 100; at most 1,000
+	Batch   int           // events scanned per transaction, Within bounds it too; 0: 500; at most 1,000
 	Within  time.Duration // no further event is begun in a transaction afterwards; 0: 200 ms
 }
 
@@ -65,7 +65,7 @@ func NewProjection[Tx any](name string, opts ...ProjectionOptions) *Projection[T
 		p.opts.Tries = 3
 	}
 	if p.opts.Batch == 0 {
-		p.opts.Batch = 100
+		p.opts.Batch = 500
 	}
 	if p.opts.Within == 0 {
 		p.opts.Within = 200 * time.Millisecond

@@ -13,7 +13,10 @@ import (
 
 // WorkerOptions of a Worker. The zero value is good to start with.
 type WorkerOptions struct {
-	Core core.WorkerOptions // of the worker that runs effects: concurrency, leases, grace, hooks
+	// Core is of the worker that runs effects. That is a worker like any other: it takes stalled jobs back, plans schedules
+	// and prunes finished jobs of the whole store, so what it says of Keep is what others must say. A program that has a
+	// worker of its own gives it the effects by Journal.Handle, and says NoEffects.
+	Core core.WorkerOptions
 	Poll time.Duration      // how often to look at the log where no wake came, +-25 %; 0: 1 s
 	// NoEffects, NoProjections and NoTaps leave these to other processes.
 	NoEffects, NoProjections, NoTaps bool
@@ -41,19 +44,14 @@ func (j *Journal[Tx]) Worker(opts WorkerOptions) (*Worker[Tx], error) {
 	}
 	w := &Worker[Tx]{j: j, opts: opts}
 	j.mu.RLock()
-	effects, taps := names(j.effects), len(j.taps)
+	effects, taps := len(j.effects), len(j.taps)
 	j.mu.RUnlock()
-	if len(effects) > 0 && !opts.NoEffects {
+	if effects > 0 && !opts.NoEffects {
 		cw, err := core.NewWorker(j.jobs, opts.Core)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range effects {
-			j.mu.RLock()
-			e := j.effects[name]
-			j.mu.RUnlock()
-			j.handle(cw, e)
-		}
+		j.Handle(cw)
 		w.core = cw
 	}
 	if !opts.NoProjections && len(j.declared(false)) > 0 {
@@ -65,6 +63,16 @@ func (j *Journal[Tx]) Worker(opts WorkerOptions) (*Worker[Tx], error) {
 		w.all = append(w.all, newLoop(w.tail.pass))
 	}
 	return w, nil
+}
+
+// Handle has a worker of the caller's run the effects that are declared by now, beside its other handlers. A second time
+// for one worker it panics, as core.Job.Handle does.
+func (j *Journal[Tx]) Handle(w *core.Worker) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	for _, name := range names(j.effects) {
+		j.handle(w, j.effects[name])
+	}
 }
 
 // Wake has the worker look at the log at once.

@@ -2,14 +2,15 @@
 // sends what, is the program's business.
 //
 //	tel, err := stintotel.New(stintotel.Options{})
-//	store := tel.Store(pgxstore.New(pool, pgxstore.Options{}))       // producers: a span per enqueue, its context in the job
-//	worker, err := core.NewWorker(store, core.WorkerOptions{
+//	traced := tel.Store(store)                                       // producers: a span per enqueue, its context in the job
+//	worker, err := core.NewWorker(traced, core.WorkerOptions{
 //		Middleware: []core.Middleware{tel.Middleware()},             // a span per run
 //		Hooks:      []core.Hooks{tel.Hooks()},                       // metrics of what the store really did
 //	})
 //	reg, err := tel.Gauges(store)                                    // depth and age of queues, in one process of many
 //
-// Enqueues inside a transaction go through View, or through TxStore once and for all.
+// The store itself keeps its methods: traced is a core.Store and no more. Enqueues inside a transaction go through View,
+// or through TxStore once and for all; a journal's effects through Journal.
 //
 // # Spans
 //

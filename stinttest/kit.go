@@ -13,6 +13,10 @@
 //
 // Handlers run as they do in production: encoded, in a worker, with attempts and backoff. What enqueues inside a
 // transaction of another database takes memstore.Tx[pgx.Tx](k.Store), or k.Store.WithTx(k.Store.Begin()).
+//
+// Due jobs that no handler is registered for stay where they are: stinttest.Pending tells. Finished jobs are never pruned.
+// Several takers (Options.Worker.Concurrency) run jobs in no order. A journal is on k.Store.Journal(): give its effects to
+// k.Worker by Journal.Handle, and let its projections follow by Journal.CatchUp.
 package stinttest
 
 import (

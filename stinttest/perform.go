@@ -3,6 +3,7 @@ package stinttest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stintmq/stint/core"
 )
@@ -41,4 +42,9 @@ func Perform[P, F any](tb testing.TB, kind Handled[P, F], handler F, payload P, 
 		tb.Fatalf("stinttest: %v", err)
 	}
 	return rec, k.ran[0].Err
+}
+
+// Slot is for Perform: the run is one that a schedule made for slot (core.Slot).
+func Slot(slot time.Time) core.EnqueueOption {
+	return core.WithMetadata(map[string]string{core.SlotMetadata: core.Micros(slot).Format(time.RFC3339Nano)})
 }

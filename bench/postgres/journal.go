@@ -52,6 +52,7 @@ type journaled struct {
 	drafts    []journal.Draft
 	payloads  [][]byte
 	told      atomic.Int64
+	mill      *watermilled
 }
 
 // Journal measures it beside INSERTs into, and reads of, a table of the same columns, in alternating rounds.
@@ -131,6 +132,10 @@ func openJournaled(ctx context.Context, dsn string) (*journaled, error) {
 		return nil, err
 	}
 	_, err = pool.Exec(ctx, rawEvents+"; create table balances (account text primary key, events bigint not null)", pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		return nil, err
+	}
+	b.mill, err = openWatermill(ctx, pool, b.payloads[0])
 	return b, err
 }
 
@@ -150,7 +155,7 @@ func journalRound(ctx context.Context, dsn string, cfg Config, round int, note f
 		ways := []struct {
 			name   string
 			append func(ctx context.Context, writer, batch int) error
-		}{{"bare", b.appendRaw}, {"journal", b.appendTo(b.plain)}, {"journal with an effect", b.appendTo(b.j)}}
+		}{{"bare", b.appendRaw}, {"journal", b.appendTo(b.plain)}, {"journal with an effect", b.appendTo(b.j)}, {"watermill", b.mill.append}}
 		for i := range ways {
 			way := ways[(i+round)%len(ways)]
 			what := fmt.Sprintf("append %d x %d: %s", c.writers, c.batch, way.name)
@@ -208,7 +213,7 @@ func appendRate(ctx context.Context, writers, batch, events int, one func(ctx co
 
 // reactions reads all that was appended.
 func (b *journaled) reactions(ctx context.Context, cfg Config, round int, note func(string, float64)) error {
-	scan := journal.NewProjection[pgx.Tx]("scan", journal.ProjectionOptions{Version: 1})
+	scan := journal.NewProjection[pgx.Tx]("scan", journal.ProjectionOptions{Batch: 100})
 	journal.Apply(scan, b.deposited, func(context.Context, pgx.Tx, journal.Event[deposit]) error { return nil })
 	pages := journal.NewProjection[pgx.Tx]("pages", journal.ProjectionOptions{Batch: 1000})
 	journal.Apply(pages, b.deposited, func(context.Context, pgx.Tx, journal.Event[deposit]) error { return nil })
@@ -231,9 +236,14 @@ func (b *journaled) reactions(ctx context.Context, cfg Config, round int, note f
 				note(fmt.Sprintf("scan, %d a page: projection", c.page), rate)
 				return errors.Join(err, stop())
 			},
+			func() error {
+				rate, err := b.mill.follow(ctx, fmt.Sprintf("group%d", c.page), c.page, min(cfg.Jobs, 10_000))
+				note(fmt.Sprintf("scan, %d a page: watermill", c.page), rate)
+				return err
+			},
 		}
 		for i := range ways {
-			if err := ways[(i+round)%2](); err != nil {
+			if err := ways[(i+round)%len(ways)](); err != nil {
 				return err
 			}
 		}

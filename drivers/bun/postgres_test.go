@@ -21,7 +21,6 @@ import (
 	"github.com/stintmq/stint/internal/pgstore/pgstd"
 	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
-	"github.com/stintmq/stint/internal/stdsql"
 	"github.com/stintmq/stint/journal"
 )
 
@@ -42,6 +41,8 @@ var (
 )
 
 func TestPgdriverConformance(t *testing.T) { overPgdriver.Conformance(t) }
+
+func TestPgdriverJournalConformance(t *testing.T) { overPgdriver.JournalConformance(t) }
 
 func TestPgdriver(t *testing.T) { overPgdriver.Test(t) }
 
@@ -129,11 +130,11 @@ func onPostgres(db *bun.DB, listen listening) (*pgstoretest.DB, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &pgstoretest.Tx{Own: tx, View: s.(*bunstore.Store).WithTx(tx), X: stdsql.In(tx.Tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
+			return &pgstoretest.Tx{Own: tx, View: s.(*bunstore.Store).WithTx(tx), X: pgstd.In(tx.Tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
 		},
 		Journal: func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
 			return pgstoretest.JournalOf(s.(*bunstore.Store).Journal(), func(tx bun.Tx) *pgstoretest.Tx {
-				return &pgstoretest.Tx{Own: tx, X: stdsql.In(tx.Tx)}
+				return &pgstoretest.Tx{Own: tx, X: pgstd.In(tx.Tx)}
 			})
 		},
 		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*bunstore.Store).WithTx(bun.Tx{}) },

@@ -42,6 +42,8 @@ func TestExecModes(t *testing.T) {
 
 func TestConformance(t *testing.T) { kit.Conformance(t) }
 
+func TestJournalConformance(t *testing.T) { kit.JournalConformance(t) }
+
 func TestStore(t *testing.T) { kit.Test(t) }
 
 func BenchmarkStore(b *testing.B) { kit.Benchmark(b) }

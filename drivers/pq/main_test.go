@@ -15,7 +15,6 @@ import (
 	"github.com/stintmq/stint/internal/pgstore/pgstd"
 	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
-	"github.com/stintmq/stint/internal/stdsql"
 	"github.com/stintmq/stint/journal"
 )
 
@@ -28,6 +27,8 @@ var (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgstoretest.Main(m, kit, binary)) }
 
 func TestConformance(t *testing.T) { kit.Conformance(t) }
+
+func TestJournalConformance(t *testing.T) { kit.JournalConformance(t) }
 
 // TestBinary: what pq sends and reads in binary form means the same. STINT_TEST_PQ=full runs the whole suite.
 func TestBinary(t *testing.T) {
@@ -86,11 +87,11 @@ func connect(dsn string) (*pgstoretest.DB, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &pgstoretest.Tx{Own: tx, View: s.(*pqstore.Store).WithTx(tx), X: stdsql.In(tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
+			return &pgstoretest.Tx{Own: tx, View: s.(*pqstore.Store).WithTx(tx), X: pgstd.In(tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
 		},
 		Journal: func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
 			return pgstoretest.JournalOf(s.(*pqstore.Store).Journal(), func(tx *sql.Tx) *pgstoretest.Tx {
-				return &pgstoretest.Tx{Own: tx, X: stdsql.In(tx)}
+				return &pgstoretest.Tx{Own: tx, X: pgstd.In(tx)}
 			})
 		},
 		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*pqstore.Store).WithTx(nil) },

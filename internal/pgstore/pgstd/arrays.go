@@ -2,6 +2,7 @@ package pgstd
 
 import (
 	"context"
+	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stintmq/stint/internal/sqlexec"
+	"github.com/stintmq/stint/internal/stdsql"
 )
 
 // arrays is an executor that takes slices as arguments, and reads arrays into them. Both travel as text, which every
@@ -208,3 +210,6 @@ func split(text string) (elements []string, ok bool) {
 	}
 	return append(elements, string(element)), !quoted
 }
+
+// In runs statements in a transaction, with what package pgsql passes.
+func In(tx *sql.Tx) sqlexec.Executor { return arrays{stdsql.In(tx)} }

@@ -29,6 +29,9 @@ type jobsOf[T any] struct {
 	jobs journal.Jobs[T]
 }
 
+// Unwrap lets core.As see what else the store can do.
+func (j jobsOf[T]) Unwrap() core.Store { return j.Store }
+
 func (j jobsOf[T]) WithTx(tx *Tx) core.TxView { return j.jobs.WithTx(own[T](tx)) }
 
 func (a adapter[T]) Jobs() journal.Jobs[*Tx] { return jobsOf[T]{a.s.Jobs(), a.s.Jobs()} }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stintmq/stint/conformance"
 	"github.com/stintmq/stint/core"
+	"github.com/stintmq/stint/journal"
 )
 
 // Conformance runs the conformance suite.
@@ -24,6 +25,21 @@ func (k *Kit) Harness() conformance.Harness {
 		},
 		Check: func(t testing.TB, s core.Store) { k.CheckInvariants(t, k.SchemaOf(s)) },
 	}
+}
+
+// JournalConformance runs the conformance suite of journals.
+func (k *Kit) JournalConformance(t *testing.T) {
+	at := func(t testing.TB, s Store) (journal.Store[*Tx], core.Store) { return k.DB(t).Journal(s), s }
+	conformance.RunJournal(t, conformance.JournalHarness[*Tx]{
+		New: func(t testing.TB, clock core.Clock) (journal.Store[*Tx], core.Store) { return at(t, k.Open(t, clock)) },
+		Open: func(t testing.TB, s core.Store, clock core.Clock) (journal.Store[*Tx], core.Store) {
+			return at(t, k.OpenAt(t, k.SchemaOf(s), clock))
+		},
+		Begin: func(t testing.TB, s core.Store) (*Tx, func() error, func() error) {
+			tx := k.Begin(t, s.(Store))
+			return tx, tx.Commit, tx.Rollback
+		},
+	})
 }
 
 // encoded are the cases in which values of every kind travel both ways.
