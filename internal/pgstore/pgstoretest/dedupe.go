@@ -151,6 +151,38 @@ func retriesLose(t testing.TB, k *Kit) {
 	require.Len(t, Claim(t, s, 5, "job").Jobs, 1)
 }
 
+// removesFreeTheKey: a remove that waited for who moves the window of its job's key frees the key all the same, as a
+// prune does (Q12).
+func removesFreeTheKey(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	ctx := context.Background()
+	long := func(d *core.Dedupe) { d.TTL, d.Extend = time.Hour, true }
+	for _, ends := range []bool{false, true} {
+		id := Enqueue(t, s, withKey("key", long))[0].ID
+		if ends {
+			AckAll(t, s, Take(t, s, 1))
+		}
+		tx := k.Begin(t, s)
+		require.True(t, Enqueue(t, tx.View, withKey("key", long))[0].Duplicate)
+		done := make(chan error, 1)
+		go func() {
+			removed, err := s.Remove(ctx, id)
+			if err == nil && !removed {
+				err = fmt.Errorf("not removed")
+			}
+			done <- err
+		}()
+		k.waiting(t, 1)
+		require.NoError(t, tx.Commit())
+		require.NoError(t, <-done)
+		res := Enqueue(t, s, withKey("key", long))[0]
+		require.False(t, res.Duplicate, "the key of a job that was removed is free")
+		removed, err := s.Remove(ctx, res.ID)
+		require.NoError(t, err)
+		require.True(t, removed)
+	}
+}
+
 // keyOfARefusedID: a job whose key was taken before its id was refused has not taken its key.
 func keyOfARefusedID(t testing.TB, k *Kit) {
 	s := k.Open(t, nil)

@@ -94,6 +94,7 @@ func cases() []testCase {
 		{"LosersOfAKey", losersOfAKey},
 		{"KeyOfARefusedID", keyOfARefusedID},
 		{"RetriesLose", retriesLose},
+		{"RemovesFreeTheKey", removesFreeTheKey},
 		{"KeysInOneOrder", keysInOneOrder},
 		{"LongKeyedBatches", longKeyedBatches},
 		{"ReplaceAndClaims", replaceAndClaims},
