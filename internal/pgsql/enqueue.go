@@ -26,8 +26,8 @@ const insertText = `with t as materialized (
 		select case when pg_current_xact_id() is not null then coalesce($1::timestamptz, clock_timestamp()) end as now«
 		where exists (
 			select from unnest((select $3::text[]), (select $20::text[]), (select $22::bigint[])) as u (name, key, was)
-			where u.key = '' or u.was <> 0 or not exists (
-				select from {}.dedupe where name = coalesce(u.name, ($3::text[])[1]) and key = u.key))»),
+			where u.key = '' or u.was <> 0 or (
+				select seq from {}.dedupe where name = coalesce(u.name, ($3::text[])[1]) and key = u.key) is null)»),
 	input as materialized (
 		select coalesce(u.seq, nextval({numbers})) as seq, u.id, u.payload, «u.key, u.ttl, u.was, »` + common + `, ` + greatestRunAt + ` as due
 		from unnest((select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::bytea[]),

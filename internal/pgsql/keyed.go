@@ -189,7 +189,7 @@ const (
 	takeKeys = `insert into {}.dedupe as e (name, key, seq, turn, was, until, id)
 			select name, key, seq, seq, was, case when ttl > 0 then (select now from t)
 				+ (ttl / 1000000) * interval '1 second' + (ttl % 1000000) * interval '1 microsecond' end, nullif(id, '')
-			from input i where key <> '' and (was <> 0 or not exists (select from {}.dedupe where name = i.name and key = i.key))
+			from input i where key <> '' and (was <> 0 or (select seq from {}.dedupe where name = i.name and key = i.key) is null)
 			order by name collate "C", key collate "C"
 			on conflict (name, key) do update set seq = excluded.seq, turn = excluded.turn, was = excluded.was, until = excluded.until,
 				id = excluded.id

@@ -172,10 +172,10 @@ func journalLevels(t testing.TB, k *Kit) {
 		tx, err := k.DB(t).Begin(l.ctx, l.s, true)
 		require.NoError(t, err)
 		_, err = l.ReadIn(l.ctx, tx, 0)
+		require.NoError(t, tx.Rollback())
 		var invalid *core.InvalidError
 		require.ErrorAs(t, err, &invalid)
 		require.Equal(t, "tx", invalid.Field)
-		require.NoError(t, tx.Rollback())
 		l.Add("a")
 	}
 }
