@@ -49,14 +49,14 @@ func wakeChannelHeals(t *testing.T, d driver) {
 				where application_name = $1 and query ilike 'listen%'`, name).Scan(&at) // none: ""
 		return at
 	}
-	settled := func() { t.Helper(); e.soon("it listens", 5*time.Second, func() bool { return listens() != "" }) }
+	settled := func() { t.Helper(); e.soon("it listens", 15*time.Second, func() bool { return listens() != "" }) }
 	settled()
-	pickup(time.Second, "all is well")
+	pickup(5*time.Second, "all is well")
 
 	proxy.Cut()
-	pickup(2*time.Second, "connections cut")
+	pickup(10*time.Second, "connections cut")
 	settled()
-	pickup(time.Second, "and healed")
+	pickup(5*time.Second, "and healed")
 
 	proxy.Refuse()
 	proxy.Cut()
@@ -65,10 +65,10 @@ func wakeChannelHeals(t *testing.T, d driver) {
 	jobs++
 	pause(1500 * time.Millisecond)
 	proxy.Heal()
-	e.finish(jobs, 6*time.Second) // the next try to connect
+	e.finish(jobs, 20*time.Second) // the next try to connect
 	t.Logf("refused for 1.5 s: %v", time.Since(began).Round(time.Millisecond))
 	settled()
-	pickup(time.Second, "and healed")
+	pickup(5*time.Second, "and healed")
 
 	ear := listens()
 	for _, c := range proxy.Conns() {
@@ -78,8 +78,8 @@ func wakeChannelHeals(t *testing.T, d driver) {
 		}
 	}
 	require.Empty(t, ear, "the connection that listens is not the proxy's")
-	pickup(25*time.Second, "the one that listens fell silent") // 15 s of silence, 5 s without an answer
-	pickup(time.Second, "and healed")
+	pickup(35*time.Second, "the one that listens fell silent") // 15 s of silence, 5 s without an answer
+	pickup(5*time.Second, "and healed")
 	w.stop()
 	require.Equal(t, counted{Jobs: jobs, Runs: jobs}, e.verify(plain, jobs))
 }
