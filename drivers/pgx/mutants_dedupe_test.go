@@ -8,7 +8,7 @@ const (
 	inTake    = "insert into {}.dedupe as e"
 	inReplace = "update {}.jobs set run_at"
 	inWindows = "update {}.dedupe set until"
-	inRevive  = "delete from {}.finished where seq = $2::bigint and state in (6, 7)\n"
+	inRevive  = "turn = $5::bigint for update"
 	inRemove  = "delete from {}.jobs where seq = (select seq from d)"
 )
 
@@ -37,9 +37,9 @@ func dedupeMutants() []mutant {
 		{"active jobs are not seen", &pgstoretest.Fault{In: inEntries, Edits: edits{
 			{"select 3 from {}.leases where seq = e.seq", "select 3 from {}.leases where false"}}}, []string{"dedupe/pending"}},
 		{"what is due is replaced", &pgstoretest.Fault{Edits: edits{
-			{"select case when run_at <= coalesce($1::timestamptz, statement_timestamp()) then 1 else 2 end from {}.delayed where seq = e.seq",
-				"select case when $1::timestamptz is null then 1 else 2 end from {}.delayed where seq = e.seq"},
-			{"{}.delayed where seq = h.seq and run_at > (select now from t)", "{}.delayed where seq = h.seq"}}},
+			{"select case when run_at <= coalesce($1::timestamptz, statement_timestamp()) then 1 else 2 end from {}.delayed where ctid",
+				"select case when $1::timestamptz is null then 1 else 2 end from {}.delayed where ctid"},
+			{"{}.delayed where seq between h.seq and h.seq and run_at > (select now from t)", "{}.delayed where seq between h.seq and h.seq"}}},
 			[]string{"replace/not-delayed"}},
 		{"replaces reach the body alone", &pgstoretest.Fault{In: inReplace, Edits: edits{
 			{"array(select tid from d where due > (select now from t))", "array(select tid from d where false)"}}}, []string{"replace/every-field"}},

@@ -4,11 +4,12 @@ import "github.com/stintmq/stint/internal/pgstore/pgstoretest"
 
 // Texts that say which statement about schedules it is.
 const (
-	inPut      = "insert into {}.schedules"
-	inTickLock = "from {}.schedules where key = $1::text and next_at"
-	inTickMove = "update {}.schedules set next_at"
-	inPutOff   = "update {}.schedules set last_error"
-	inDue      = "select min(due_at) from {}.schedules"
+	inPut       = "insert into {}.schedules"
+	inTickLock  = "from {}.schedules where key = $1::text and next_at"
+	inTickMove  = "update {}.schedules set next_at"
+	inPutOff    = "update {}.schedules set last_error"
+	inDue       = "select min(due_at) from {}.schedules"
+	inIsPending = "select seq from {}.finished where seq between j.seq"
 )
 
 func scheduleMutants() []mutant {
@@ -28,10 +29,10 @@ func scheduleMutants() []mutant {
 			{"set last_error", "set next_at = next_at + interval '1 minute', last_error"}}}, []string{"schedule/error"}},
 		{"every sweep counts an error", &pgstoretest.Fault{In: inPutOff, Edits: edits{
 			{"and (retry_at is null or retry_at <= (select now from t))", ""}}}, []string{"schedule/error-once"}},
-		{"nobody looks whether runs overlap", &pgstoretest.Fault{In: "not exists (select from {}.finished f", Edits: edits{
+		{"nobody looks whether runs overlap", &pgstoretest.Fault{In: inIsPending, Edits: edits{
 			{"where id = $1::text and", "where id = $1::text and false and"}}}, []string{"schedule/overlap-skip"}},
-		{"finished runs overlap, too", &pgstoretest.Fault{In: "not exists (select from {}.finished f", Edits: edits{
-			{"and not exists", "and true or false and not exists"}}}, []string{"schedule/overlap-skip"}},
+		{"finished runs overlap, too", &pgstoretest.Fault{In: inIsPending, Edits: edits{
+			{"and (\n\t\tselect seq", "and true or false and (\n\t\tselect seq"}}}, []string{"schedule/overlap-skip"}},
 		{"a Put takes the new first slot", &pgstoretest.Fault{In: inPut, Edits: edits{
 			{"then s.next_at else", "then excluded.next_at else"}}}, []string{"schedule/put-again", "schedule/concurrent-puts"}},
 		{"UTC is another zone than none", &pgstoretest.Fault{In: inPut, Edits: edits{

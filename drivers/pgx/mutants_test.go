@@ -7,11 +7,11 @@ type edits = []pgstoretest.Edit
 // Texts that say which statement it is.
 const (
 	inClaim  = "from {}.lanes where queue"
-	inJoin   = "delete from {}.delayed where ctid"
+	inJoin   = "d as (delete from {}.delayed where ctid = any("
 	inExtend = "update {}.leases set suspect_at = null"
 	inEnds   = "delete from {}.leases where seq"
 
-	inPrune     = "delete from {}.finished where ctid"
+	inPrune     = "delete from {}.finished where ctid = any("
 	inPruneEnds = "(select keep::text from {}.jobs"
 
 	inCompleteTx = "order by seq for update),\n"
@@ -141,7 +141,7 @@ func mutants() []mutant {
 		{"barriers leave the reader's own transaction out", &pgstoretest.Fault{In: "array(select virtualtransaction from pg_locks", Edits: edits{
 			{"and l.granted", "and l.granted and l.pid is distinct from pg_backend_pid()"}}}, []string{"JournalOwnEvents"}},
 		{"horizons are where the sequence is", &pgstoretest.Fault{In: "array(select virtualtransaction from pg_locks", Edits: edits{
-			{"(select max(seq) from {}.events)", "(select max(seq) + 1000 from {}.events)"}}}, []string{"JournalHoles"}},
+			{"(select seq from {}.events order by", "(select seq + 1000 from {}.events order by"}}}, []string{"JournalHoles"}},
 		{"pages end at the oldest transaction", &pgstoretest.Fault{In: "pg_is_in_recovery()", Edits: edits{
 			{"where seq > $1::bigint", "where seq > $1::bigint and xmin::text::bigint < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"}}},
 			[]string{"JournalNothingElseWaits"}},

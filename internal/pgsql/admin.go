@@ -16,13 +16,13 @@ const (
 		k as (insert into {}.tallies (queue, name, completed, failed, cancelled) select queue, name, 0, 0, 1 from d)
 		select runs + 1 from d`
 	sqlCancelReady   = `with ` + moment + `, d as (delete from {}.ready where seq = $2::bigint returning *)` + cancelFrom
-	sqlCancelDelayed = `with ` + moment + `, d as (delete from {}.delayed where seq = $2::bigint returning *)` + cancelFrom
+	sqlCancelDelayed = `with ` + moment + `, d as (delete from {}.delayed where ` + atDelayed + ` returning *)` + cancelFrom
 
 	sqlAskCancel = `update {}.leases set cancel = true where seq = $1::bigint`
 
 	// The end becomes an ordinary ledger entry. It has no result: what completed is never revived.
 	sqlRevive = `with ` + moment + `,
-		f as (delete from {}.finished where seq = $2::bigint and state in (6, 7) returning *),
+		f as (delete from {}.finished where ` + atFinished + ` and state in (6, 7) returning *),
 		` + revived
 
 	// The same with a dedupe key, which it takes: from an entry that is what it was seen to be ($5 is its turn), or where
@@ -35,7 +35,7 @@ const (
 			select $3::text, $4::text, $2::bigint, nextval({numbers}), 0, $6::text where $5::bigint = 0
 			on conflict do nothing returning seq),
 		f as (
-			delete from {}.finished where seq = $2::bigint and state in (6, 7)
+			delete from {}.finished where ` + atFinished + ` and state in (6, 7)
 				and (select count(*) from h) + (select count(*) from i) > 0 returning *),
 		e as (
 			update {}.dedupe set seq = $2::bigint, id = $6::text, until = case when $7::boolean then until end,
@@ -58,7 +58,7 @@ const (
 		select queue, place from w`
 
 	sqlPromote = `with ` + moment + `,
-		d as (delete from {}.delayed where seq = $2::bigint and run_at > (select now from t) returning *),
+		d as (delete from {}.delayed where ` + atDelayed + ` and run_at > (select now from t) returning *),
 		w as (
 			insert into {}.ready (seq, place, run_at, fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name)
 			select seq, nextval({numbers}), (select now from t), fence, bytes, attempts, stalls, snoozes, runs, priority, queue, name from d
@@ -77,9 +77,11 @@ const (
 		r as (delete from {}.runs where seq = (select seq from d)),
 		j as (delete from {}.jobs where seq = (select seq from d))
 		select seq from d`
-	sqlRemoveReady    = lockKey + `d as (delete from {}.ready where seq = $1::bigint` + withKey + ` returning seq)` + removeFrom
-	sqlRemoveDelayed  = lockKey + `d as (delete from {}.delayed where seq = $1::bigint` + withKey + ` returning seq)` + removeFrom
-	sqlRemoveFinished = lockKey + `d as (delete from {}.finished where seq = $1::bigint` + withKey + ` returning seq, queue, name, state),
+	sqlRemoveReady   = lockKey + `d as (delete from {}.ready where seq = $1::bigint` + withKey + ` returning seq)` + removeFrom
+	sqlRemoveDelayed = lockKey + `d as (delete from {}.delayed where ctid = (
+		select ctid from {}.delayed where seq between $1::bigint and $1::bigint order by seq limit 1)` + withKey + ` returning seq)` + removeFrom
+	sqlRemoveFinished = lockKey + `d as (delete from {}.finished where ctid = (
+		select ctid from {}.finished where seq between $1::bigint and $1::bigint order by seq limit 1)` + withKey + ` returning seq, queue, name, state),
 		k as (
 			insert into {}.tallies (queue, name, completed, failed, cancelled)
 			select queue, name, -(state = 5)::int, -(state = 6)::int, -(state = 7)::int from d)` + removeFrom

@@ -14,8 +14,8 @@ const (
 	sqlAnswers = `select seq, token::text, asked, answered from {}.runs
 			where seq = any((select $1::bigint[])::bigint[]) and token is not null and asked is not null
 		union all
-		select seq, token::text, asked, state from {}.finished
-			where seq = any((select $1::bigint[])::bigint[]) and token is not null and asked is not null`
+		(select seq, token::text, asked, state from {}.finished
+			where seq = any((select $1::bigint[])::bigint[]) and token is not null and asked is not null order by seq)`
 )
 
 // lease is one claim of a job, by its number.

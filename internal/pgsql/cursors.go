@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	sqlLogEnd = `select coalesce((select max(seq) from {}.events), 0), coalesce($1::timestamptz, clock_timestamp())`
+	sqlLogEnd = `select coalesce(` + newestSeq + `, 0), coalesce($1::timestamptz, clock_timestamp())`
 
 	// Of transactions of other users only those may know the age who may read all statistics. One that is prepared goes
 	// by the name that it had, or one made up after a restart: what it holds besides tells its number.

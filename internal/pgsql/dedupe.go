@@ -17,12 +17,15 @@ import (
 // ended nobody makes a pending one without writing its entry, and a window that ended stays so. So nothing is locked
 // while it decides, and who finds a plain duplicate locks and writes nothing.
 const (
-	// State 0: there is no such job any more.
+	// State 0: there is no such job any more. By ctid also because an index has all that is asked for, but not in its order.
 	holderState = `coalesce((select s.state from (
 			select 1 as state from {}.ready where seq = e.seq
-			union all select case when run_at <= ` + since + ` then 1 else 2 end from {}.delayed where seq = e.seq
+			union all select case when run_at <= ` + since + ` then 1 else 2 end from {}.delayed where ctid = (
+				select ctid from {}.delayed where seq between e.seq and e.seq order by seq limit 1)
 			union all select 3 from {}.leases where seq = e.seq
-			union all select state from {}.finished where seq = e.seq limit 1) s), 0)`
+			union all select state from {}.finished where ctid = (
+				select ctid from {}.finished where seq between e.seq and e.seq order by seq limit 1)
+			limit 1) s), 0)`
 
 	// The row 0 is the moment.
 	sqlEntries = `select 0::bigint, 0::bigint, 0::bigint, null::text, (select ` + since + `), 0

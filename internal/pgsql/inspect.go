@@ -15,7 +15,8 @@ const (
 
 	sqlAttempts = `select number, outcome, started_at, finished_at, worker, failure::text, null::bytea from {}.runs where seq = $1::bigint
 		union all
-		select runs, outcome, started_at, finished_at, worker, failure::text, result from {}.finished where seq = $1::bigint
+		(select runs, outcome, started_at, finished_at, worker, failure::text, result from {}.finished
+			where seq between $1::bigint and $1::bigint order by seq limit 1)
 		order by 1`
 
 	sqlCounts = `select

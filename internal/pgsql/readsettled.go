@@ -8,6 +8,9 @@ import (
 	"github.com/stintmq/stint/journal"
 )
 
+// newestSeq is the log's end. max() is planned as one pass over all of an index that is said to have a single entry.
+const newestSeq = `(select seq from {}.events order by seq desc limit 1)`
+
 const (
 	// sqlSettledPage ends with a row that is no event and tells of the server, at the same moment and also where there
 	// are no events. The payloads before an event of the page come to less than MaxPageBytes.
@@ -16,7 +19,7 @@ const (
 			from (select * from {}.events where seq > $1::bigint order by seq limit $2::bigint) e) e
 		where before < $3::bigint order by seq)
 		union all
-		select 0, coalesce((select max(seq) from {}.events), 0), 0, pg_postmaster_start_time(), pg_is_in_recovery()::integer,
+		select 0, coalesce(` + newestSeq + `, 0), 0, pg_postmaster_start_time(), pg_is_in_recovery()::integer,
 			current_setting('transaction_isolation'), '', '', '', '', ''::bytea`
 
 	// onEvents are the locks of transactions that inserted into the log, or changed it, and are not over.
@@ -24,7 +27,7 @@ const (
 		and l.database = (select oid from pg_database where datname = current_database())`
 
 	// The statement sees what was committed when it began, and locks after that.
-	sqlBarrier = `select coalesce((select max(seq) from {}.events), 0), array(select virtualtransaction from pg_locks l where ` + onEvents + `)`
+	sqlBarrier = `select coalesce(` + newestSeq + `, 0), array(select virtualtransaction from pg_locks l where ` + onEvents + `)`
 
 	sqlBarrierHolds = `select (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, count(*) from pg_locks l
 		where ` + onEvents + ` and (l.virtualtransaction = any($1::text[]) or l.pid is null)`
@@ -32,7 +35,7 @@ const (
 	// Where nobody may look at pg_locks any transaction is waited for that writes, and has a number below one that was
 	// drawn when the newest seq had been seen: whoever drew a seq had a number before. This transaction's own may be
 	// older than that, so a savepoint draws one, and has come to an end when the newest that has is asked for.
-	sqlNewestSeq = `select coalesce(max(seq), 0) from {}.events`
+	sqlNewestSeq = `select coalesce(` + newestSeq + `, 0)`
 	sqlDrawXid   = `select pg_logical_emit_message(true, 'stint', '')`
 	sqlNextXid   = `select pg_snapshot_xmax(pg_current_snapshot())::text::bigint`
 

@@ -24,7 +24,7 @@ const sqlReplace = `with t as materialized (
 			+ (($8::bigint[])[h.pos] / 1000000) * interval '1 second' + (($8::bigint[])[h.pos] % 1000000) * interval '1 microsecond' as due
 		from (select *, width_bucket(seq, $2::bigint[]) as pos from h order by seq) h
 		cross join lateral (
-			select ctid as tid from {}.delayed where seq = h.seq and run_at > (select now from t) limit 1 for update) r),
+			select ctid as tid from {}.delayed where seq between h.seq and h.seq and run_at > (select now from t) order by seq limit 1 for update) r),
 	b as (
 		update {}.jobs set run_at = (select due from d where d.seq = jobs.seq), payload = ($10::bytea[])[width_bucket(seq, $2::bigint[])],
 			priority = ($11::smallint[])[width_bucket(seq, $2::bigint[])], max_attempts = ($12::integer[])[width_bucket(seq, $2::bigint[])],

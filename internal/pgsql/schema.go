@@ -47,7 +47,8 @@ const (
 	sqlOneOnly  = `select pg_advisory_xact_lock(hashtextextended('stint ' || $1::text, 0))`
 	sqlPath     = `select set_config('search_path', $1::text, true)`
 
-	sqlEmptyFiles = `select count(*) from unnest(array['jobs', 'ready', 'delayed', 'leases', 'runs', 'finished', 'dedupe']) name
+	sqlEmptyFiles = `select count(*) from unnest(array['jobs', 'ready', 'delayed', 'leases', 'runs', 'finished', 'dedupe',
+			'events', 'entities', 'notes']) name
 		where pg_relation_size((quote_ident($1::text) || '.' || name)::regclass) = 0`
 )
 
@@ -163,7 +164,12 @@ var sqlSeed = []string{
 	`insert into {}.finished (seq, finished_at, run_at, fence, attempts, stalls, snoozes, runs, state, queue, name, outcome)
 		select -n, now(), now(), 0, 0, 0, 0, 0, 5, '', '', '' from generate_series(1, 20000) n`,
 	`insert into {}.dedupe (seq, turn, was, name, key) select -n, -n, 0, '', n::text from generate_series(1, 20000) n`,
-	`delete from {}.dedupe where seq < 0`,
+	`insert into {}.events (seq, version, at, causation, schema, kind, entity, type, correlation, meta, payload) overriding system value
+		select -n, 1, now(), 0, 0, '', n::text, '', '', '', '' from generate_series(1, 20000) n`,
+	`insert into {}.entities (version, kind, id) select -1, '', n::text from generate_series(1, 20000) n`,
+	`insert into {}.notes (space, key, value) select '', n::text, '' from generate_series(1, 20000) n`,
+	`delete from {}.dedupe where seq < 0`, `delete from {}.events where seq < 0`, `delete from {}.entities where version < 0`,
+	`delete from {}.notes where space = ''`,
 	`delete from {}.jobs where seq < 0`, `delete from {}.ready where seq < 0`, `delete from {}.delayed where seq < 0`,
 	`delete from {}.leases where seq < 0`, `delete from {}.runs where seq < 0`, `delete from {}.finished where seq < 0`,
 }

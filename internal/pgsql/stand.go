@@ -11,6 +11,14 @@ import (
 // Moving a job is one statement, so every statement sees it in exactly one place. One that finds it gone from there
 // must look again, with a new statement, and never says that it is not found.
 
+// In delayed and finished a number is looked up as a range of one, in order: of the indexes only the one that begins with
+// it can answer that without a sort. Where it is asked for as equal, statistics of a day on which a table was empty make
+// another, in which it comes last, look as good, and that would be read from end to end.
+const (
+	atDelayed  = `ctid = (select ctid from {}.delayed where seq between $2::bigint and $2::bigint order by seq limit 1)`
+	atFinished = `ctid = (select ctid from {}.finished where seq between $2::bigint and $2::bigint order by seq limit 1)`
+)
+
 // zones is every place in which a job can be, one row in all per job, beside j. A delayed job that is due reads as
 // waiting (Q27).
 const zones = `cross join lateral (
@@ -18,14 +26,14 @@ const zones = `cross join lateral (
 			null::timestamptz as until, null::text as worker, null::timestamptz as finished_at, null::bytea as result, null::jsonb as failure
 			from {}.ready where seq = j.seq
 		union all
-		select case when run_at <= ` + since + ` then 1 else 2 end, false, null, run_at, attempts, stalls, snoozes, runs, fence, null,
-			null, null, null, null, null from {}.delayed where seq = j.seq
+		(select case when run_at <= ` + since + ` then 1 else 2 end, false, null, run_at, attempts, stalls, snoozes, runs, fence, null,
+			null, null, null, null, null from {}.delayed where seq between j.seq and j.seq order by seq limit 1)
 		union all
 		select 3, cancel, place, run_at, attempts, stalls, snoozes, runs, fence, claimed_at,
 			until, worker, null, null, null from {}.leases where seq = j.seq
 		union all
-		select state, false, null, run_at, attempts, stalls, snoozes, runs, fence, started_at,
-			null, worker, finished_at, result, failure from {}.finished where seq = j.seq
+		(select state, false, null, run_at, attempts, stalls, snoozes, runs, fence, started_at,
+			null, worker, finished_at, result, failure from {}.finished where seq between j.seq and j.seq order by seq limit 1)
 		limit 1) w`
 
 // Which zone a look found. Due jobs wait, and are still among the delayed.

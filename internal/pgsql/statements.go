@@ -4,17 +4,23 @@ package pgsql
 // get.
 func working() []string {
 	return []string{
-		sqlFindOwn, sqlFindID, sqlNames, sqlHolders,
+		sqlFindOwn, sqlFindID, sqlNames, sqlHolders, sqlNumbers,
 		sqlInsert, sqlInsertKeyed, sqlTakeKeys, sqlTakenInVain, sqlEntries, sqlMoveWindows, sqlReplace, sqlLanes,
-		sqlClaim, sqlJoin,
+		sqlClaim, sqlJoin, sqlUnderToken, sqlSweep,
 		sqlExtend, sqlHeld,
 		sqlComplete, sqlCompleteTx, sqlSettle, sqlSettleTx, sqlTrim, sqlNamed, sqlAnswers,
-		sqlEnded,
+		sqlSuspect, sqlEnded, sqlFold,
 		sqlLook, sqlCancelReady, sqlCancelDelayed, sqlAskCancel, sqlRevive, sqlReviveKeyed, sqlPromote,
-		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished, sqlSweepKeys,
-		sqlTickLock, sqlTickMove, sqlTickPutOff, sqlIsPending,
-		sqlGet, sqlAttempts, sqlRecords,
+		sqlRemoveReady, sqlRemoveDelayed, sqlRemoveFinished, sqlSweepKeys, sqlPause, sqlResume, sqlPaused,
+		sqlPutSchedule, sqlRemoveSchedule, sqlSchedules, sqlDueSchedules, sqlTickLock, sqlTickMove, sqlTickPutOff, sqlIsPending,
+		sqlGet, sqlAttempts, sqlRecords, sqlIsPaused,
+		directed(listEnqueued, true), directed(listEnqueued, false), directed(listDelayed, true), directed(listDelayed, false),
+		directed(listFinished, true), directed(listFinished, false),
 		sqlEnds, sqlBeyond, sqlPrune,
+		sqlAppendNew, sqlAppendAt, sqlAppendAny, sqlEntityVersion, sqlEntityPage,
+		sqlSettledPage, sqlBarrier, sqlNewestSeq, sqlLogEnd,
+		sqlLockCursor, sqlTryCursor, sqlCursorThere, sqlNewCursor, sqlTryNewCursor, sqlSaveCursor, sqlCursors,
+		sqlPutNote, sqlDeleteNote, sqlNotes,
 	}
 }
 

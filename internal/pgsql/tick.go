@@ -23,7 +23,8 @@ const (
 			retry_at = (select now from t) + ($4::bigint / 1000000) * interval '1 second' + ($4::bigint % 1000000) * interval '1 microsecond'
 		where key = $2::text and (retry_at is null or retry_at <= (select now from t))`
 
-	sqlIsPending = `select 1 from {}.jobs j where id = $1::text and not exists (select from {}.finished f where f.seq = j.seq)`
+	sqlIsPending = `select 1 from {}.jobs j where id = $1::text and (
+		select seq from {}.finished where seq between j.seq and j.seq order by seq limit 1) is null`
 )
 
 // Ticked answers TickSchedule. Laneless is a request whose lane has to be made once the transaction is committed: see

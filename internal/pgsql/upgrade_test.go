@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"strings"
 	"testing"
 	"time"
 
@@ -76,13 +75,9 @@ func TestFilesMatchVersion(t *testing.T) {
 func TestStatusReadsWhatIsAskedFor(t *testing.T) {
 	conn, s := migrated(t)
 	for state, zone := range map[string]string{"active": "leases", "failed": "finished_history", "delayed": "delayed_due"} {
-		lines := plan(t, conn, s.text(`select * from {}.job_status where state = '`+state+`' and queue = $1::text`))
-		text := strings.Join(lines, "\n")
-		require.Contains(t, text, zone)
-		for _, other := range []string{"ready", "leases", "delayed_due", "finished_history"} {
-			if other != zone {
-				require.NotContains(t, text, other, text)
-			}
+		plan := explained(t, conn, s.text(`select * from {}.job_status where state = '`+state+`' and queue = $1::text`))
+		for _, each := range []string{"ready", "leases", "delayed_due", "finished_history"} {
+			require.Equal(t, each == zone, plan.uses(each), "%s: %s", state, each)
 		}
 	}
 }

@@ -14,7 +14,7 @@ create table events (
     meta        text        not null,
     payload     bytea       not null,
     primary key (seq)
-) with (autovacuum_vacuum_insert_scale_factor = 0.05);
+) with (autovacuum_vacuum_insert_scale_factor = 0.05, vacuum_truncate = off);
 create unique index events_entity on events (kind, entity, version);
 
 -- How many events each entity has. Whoever appends locks its row first, so that a conflict draws no seq.
@@ -23,7 +23,7 @@ create table entities (
     kind    text   collate "C" not null,
     id      text   collate "C" not null,
     primary key (kind, id)
-) with (fillfactor = 80);
+) with (fillfactor = 80, vacuum_truncate = off);
 
 create table cursors (
     seq        bigint  not null,
@@ -43,4 +43,4 @@ create table notes (
     key   text  collate "C" not null,
     value bytea not null,
     primary key (space, key)
-);
+) with (vacuum_truncate = off);

@@ -174,10 +174,10 @@ func journalLevels(t testing.TB, k *Kit) {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = tx.Rollback() }) // for a test that failed
 		_, err = l.ReadIn(l.ctx, tx, 0)
+		require.NoError(t, tx.Rollback())
 		var invalid *core.InvalidError
 		require.ErrorAs(t, err, &invalid)
 		require.Equal(t, "tx", invalid.Field)
-		require.NoError(t, tx.Rollback())
 		l.Add("a")
 	}
 }
