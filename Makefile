@@ -26,12 +26,10 @@ test:
 
 PG ?= 18
 
-# Known on 18: two look-ups of finished jobs may be planned as a skip over finished_history, which the tests of plans see. They
-# run on the machine's own release, and are left out here until the statements are mended.
 test-postgres:
 	@scripts/ensure-postgres
 	STINT_TEST_POSTGRES_BIN="$$(scripts/fetch-postgres $(PG))" && export STINT_TEST_POSTGRES_BIN && \
-		go test -timeout 10m -skip 'Mutants|Pooler|ExecModes|LargePayloads|TestPlansSearch|TestPrunePlans' ./internal/pgsql ./drivers/pgx
+		go test -timeout 10m -skip 'Mutants|Pooler|ExecModes|LargePayloads' ./internal/pgsql ./drivers/pgx
 
 lint: $(LINT)
 	$(LINT) run ./...

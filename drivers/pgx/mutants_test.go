@@ -182,7 +182,7 @@ func mutants() []mutant {
 		{"prunes have no limit", &pgstoretest.Fault{In: inPrune, Edits: edits{
 			{"order by l.finished_at, l.seq limit $8::bigint)", "order by l.finished_at, l.seq)"}}}, []string{"retain/limit"}},
 		{"prunes wait for finished jobs", &pgstoretest.Fault{In: inPrune, Edits: edits{
-			{"\n\t\t\torder by seq for update skip locked),\n\t\td as", "\n\t\t\torder by seq for update),\n\t\td as"}}}, []string{"PrunesPassHeldRows"}},
+			{"limit 1 for update skip locked) f),", "limit 1 for update) f),"}}}, []string{"PrunesPassHeldRows"}},
 		{"prunes wait for jobs", &pgstoretest.Fault{In: inPrune, Edits: edits{
 			{"from c)) order by seq for update skip locked", "from c)) order by seq for update"}}}, []string{"PrunesPassHeldRows"}},
 		{"prunes delete what was revived", &pgstoretest.Fault{In: inPrune, Edits: edits{

@@ -14,8 +14,9 @@ const (
 	sqlAnswers = `select seq, token::text, asked, answered from {}.runs
 			where seq = any((select $1::bigint[])::bigint[]) and token is not null and asked is not null
 		union all
-		(select seq, token::text, asked, state from {}.finished
-			where seq = any((select $1::bigint[])::bigint[]) and token is not null and asked is not null order by seq)`
+		select f.* from unnest((select $1::bigint[])) u (seq) cross join lateral (
+			select seq, token::text, asked, state from {}.finished where seq between u.seq and u.seq order by seq limit 1) f
+			where token is not null and asked is not null`
 )
 
 // lease is one claim of a job, by its number.

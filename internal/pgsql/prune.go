@@ -58,9 +58,9 @@ const (
 			select b.seq, d.tid from b cross join lateral (
 				select ctid as tid from {}.dedupe where name = b.name and key = b.dedupe_key and turn = b.turn limit 1 for update skip locked) d),
 		h as materialized (
-			select ctid as at from {}.finished
-			where seq = any(array(select seq from b where turn is null or seq = any(array(select seq from e))))
-			order by seq for update skip locked),
+			select f.at from (select seq from b where turn is null or seq = any(array(select seq from e)) order by seq) b
+			cross join lateral (
+				select ctid as at from {}.finished where seq between b.seq and b.seq order by seq limit 1 for update skip locked) f),
 		d as (delete from {}.finished where ctid = any(array(select at from h)) returning seq, queue, name, state),
 		k as (
 			insert into {}.tallies (queue, name, completed, failed, cancelled)

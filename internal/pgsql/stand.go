@@ -13,7 +13,8 @@ import (
 
 // In delayed and finished a number is looked up as a range of one, in order: of the indexes only the one that begins with
 // it can answer that without a sort. Where it is asked for as equal, statistics of a day on which a table was empty make
-// another, in which it comes last, look as good, and that would be read from end to end.
+// another, in which it comes last, look as good, and that would be read from end to end. Several numbers are looked up one by one: a search for an array counts
+// as one per element, which a walk does not.
 const (
 	atDelayed  = `ctid = (select ctid from {}.delayed where seq between $2::bigint and $2::bigint order by seq limit 1)`
 	atFinished = `ctid = (select ctid from {}.finished where seq between $2::bigint and $2::bigint order by seq limit 1)`
