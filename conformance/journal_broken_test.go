@@ -21,7 +21,7 @@ type brokenLog struct {
 	readLog     func(ctx context.Context, f journal.Filter) ([]journal.Row, error)
 	lockCursor  func(ctx context.Context, tx *overTx, name string, wait bool) (journal.Cursor, bool, error)
 	saveCursor  func(ctx context.Context, tx *overTx, c journal.Cursor) error
-	cursors     func(ctx context.Context) ([]journal.Cursor, journal.Head, error)
+	head        func(ctx context.Context) (journal.Head, error)
 	putNote     func(ctx context.Context, tx *overTx, n journal.Note) error
 	deleteNote  func(ctx context.Context, tx *overTx, space, key string) (bool, error)
 	notes       func(ctx context.Context, tx *overTx, space, prefix, after string, limit int) ([]journal.Note, error)
@@ -66,12 +66,12 @@ func (b *brokenLog) saved(change func(*journal.Cursor)) {
 
 // headed lets a mutant change every head.
 func (b *brokenLog) headed(change func(*journal.Head)) {
-	b.cursors = func(ctx context.Context) ([]journal.Cursor, journal.Head, error) {
-		all, h, err := b.Store.Cursors(ctx)
+	b.head = func(ctx context.Context) (journal.Head, error) {
+		h, err := b.Store.Head(ctx)
 		if err == nil {
 			change(&h)
 		}
-		return all, h, err
+		return h, err
 	}
 }
 
@@ -136,11 +136,11 @@ func (b *brokenLog) SaveCursor(ctx context.Context, tx *overTx, c journal.Cursor
 	return b.Store.SaveCursor(ctx, tx, c)
 }
 
-func (b *brokenLog) Cursors(ctx context.Context) ([]journal.Cursor, journal.Head, error) {
-	if b.cursors != nil {
-		return b.cursors(ctx)
+func (b *brokenLog) Head(ctx context.Context) (journal.Head, error) {
+	if b.head != nil {
+		return b.head(ctx)
 	}
-	return b.Store.Cursors(ctx)
+	return b.Store.Head(ctx)
 }
 
 func (b *brokenLog) PutNote(ctx context.Context, tx *overTx, n journal.Note) error {

@@ -309,7 +309,7 @@ func (k *jkit[Tx]) wantUser(what, prefix string, want map[string]string) {
 // cursor finds a stored cursor; one that is not there is zero.
 func (k *jkit[Tx]) cursor(name string) journal.Cursor {
 	k.Helper()
-	all, _, err := k.store.Cursors(k.ctx)
+	all, err := k.store.Cursors(k.ctx)
 	k.ok("Cursors", err)
 	for _, c := range all {
 		if c.Name == name {

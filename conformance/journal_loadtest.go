@@ -61,7 +61,7 @@ func (r *reader[Tx]) follow(ctx context.Context, written func() (last int64, ove
 			continue
 		}
 		if over {
-			cursors, _, err := r.k.store.Cursors(ctx)
+			cursors, err := r.k.store.Cursors(ctx)
 			if err != nil {
 				return err
 			}

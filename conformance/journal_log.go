@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,8 @@ func logCases[Tx any]() []journalCase[Tx] {
 			demands: "ReadLog answers the events that all of a filter fits, in order of seq, or the newest first"},
 		{rule: "J1", name: "entity-pages", run: entityPages[Tx],
 			demands: "ReadEntity answers up to limit events of exactly one entity beyond a version, in order"},
+		{rule: "J13", name: "large-pages", run: largePages[Tx],
+			demands: "pages of ReadEntity and ReadSettled end where payloads reach MaxPageBytes, and Load reads on"},
 	}
 }
 
@@ -89,6 +92,38 @@ func entityPages[Tx any](k *jkit[Tx]) {
 	})
 }
 
+func largePages[Tx any](k *jkit[Tx]) {
+	// White space around it is JSON, and costs little to send and to read.
+	rows := raw(5)
+	for i := range 3 {
+		rows[i].Payload = append(bytes.Repeat([]byte(" "), journal.MaxPageBytes/3), rows[i].Payload...)
+	}
+	k.in("Append", func(ctx context.Context, tx Tx) error {
+		_, err := k.store.Append(ctx, tx, key("a"), journal.NoEntity, rows)
+		return err
+	})
+	for what, read := range map[string]func(ctx context.Context, tx Tx, after journal.Row) ([]journal.Row, error){
+		"ReadEntity": func(ctx context.Context, tx Tx, after journal.Row) ([]journal.Row, error) {
+			return k.store.ReadEntity(ctx, tx, key("a"), after.Version, 100)
+		},
+		"ReadSettled": func(ctx context.Context, tx Tx, after journal.Row) ([]journal.Row, error) {
+			return k.store.ReadSettled(ctx, tx, after.Seq, 100)
+		},
+	} {
+		k.in(what, func(ctx context.Context, tx Tx) error {
+			page, err := read(ctx, tx, journal.Row{})
+			if err != nil {
+				return err
+			}
+			eqs(k.kit, what+": a page of large events", versions(page), upward(1, 3))
+			page, err = read(ctx, tx, page[2])
+			eqs(k.kit, what+": the rest", versions(page), upward(4, 5))
+			return err
+		})
+	}
+	eq(k.kit, "events that Load folds", k.state(k.journal(), k.entity, "a").Version, 5)
+}
+
 func cursorCases[Tx any]() []journalCase[Tx] {
 	return []journalCase[Tx]{
 		{rule: "J7", name: "kept", run: cursorKept[Tx],
@@ -136,7 +171,7 @@ func cursorKept[Tx any](k *jkit[Tx]) {
 		k.sameCursor("locked again", k.lock(ctx, tx, "b@2"), full)
 		return nil
 	})
-	all, _, err := k.store.Cursors(k.ctx)
+	all, err := k.store.Cursors(k.ctx)
 	k.ok("Cursors", err)
 	eq(k.kit, "cursors", len(all), 2)
 	k.sameCursor("the first", all[0], journal.Cursor{Name: "a@1"})
@@ -162,7 +197,7 @@ func cursorRollback[Tx any](k *jkit[Tx]) {
 	save(k.ctx, t.tx, 6)
 	ctx, cancel := context.WithTimeout(k.ctx, 50*time.Millisecond)
 	defer cancel()
-	if all, _, err := k.store.Cursors(ctx); err == nil && len(all) > 0 {
+	if all, err := k.store.Cursors(ctx); err == nil && len(all) > 0 {
 		eq(k.kit, "seq before the commit", all[0].Seq, 0)
 	}
 	t.commit()
@@ -209,7 +244,7 @@ func cursorClock[Tx any](k *jkit[Tx]) {
 			k.wantTime("Now of LockCursor", k.lock(ctx, tx, "p@1").Now, k.now())
 			return nil
 		})
-		_, head, err := k.store.Cursors(k.ctx)
+		head, err := k.store.Head(k.ctx)
 		k.ok("Cursors", err)
 		k.wantTime("Now of Cursors", head.Now, k.now())
 		k.advance(time.Hour)

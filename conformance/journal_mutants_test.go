@@ -324,6 +324,18 @@ func journalReadMutants() []journalMutant {
 				return o.ReadEntity(ctx, tx, key, after, limit)
 			}
 		}},
+		{"log", "an entity's pages are of any size", func(o *overlapping, b *brokenLog) {
+			b.readEntity = func(_ context.Context, tx *overTx, key journal.EntityKey, after int64, limit int) (out []journal.Row, _ error) {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				for _, r := range o.seen(tx) {
+					if r.Key == key && r.Version > after && len(out) < limit {
+						out = append(out, r.Row)
+					}
+				}
+				return out, nil
+			}
+		}},
 		{"log", "the newest are the oldest", func(_ *overlapping, b *brokenLog) { b.filtered(func(f *journal.Filter) { f.Newest = false }) }},
 		{"log", "before is not heeded", func(_ *overlapping, b *brokenLog) { b.filtered(func(f *journal.Filter) { f.Before = 0 }) }},
 		{"log", "types are not heeded", func(_ *overlapping, b *brokenLog) { b.filtered(func(f *journal.Filter) { f.Type = "" }) }},

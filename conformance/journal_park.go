@@ -220,7 +220,7 @@ func resetUnknown[Tx any](k *jkit[Tx]) {
 	k.is("Parked", err, journal.ErrUnknownProjection)
 	_, err = j.Skipped(k.ctx, "p", 0)
 	k.is("Skipped", err, journal.ErrUnknownProjection)
-	all, _, err := k.store.Cursors(k.ctx)
+	all, err := k.store.Cursors(k.ctx)
 	k.ok("Cursors", err)
 	eq(k.kit, "cursors", len(all), 0)
 }

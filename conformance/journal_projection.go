@@ -154,7 +154,7 @@ func projectionOnce[Tx any](k *jkit[Tx]) {
 				top = max(top, seq)
 			}
 			mu.Unlock()
-			cursors, _, err := k.store.Cursors(ctx)
+			cursors, err := k.store.Cursors(ctx)
 			if err != nil || written == n && len(cursors) > 0 && cursors[0].Seq >= top {
 				return err
 			}
@@ -270,7 +270,7 @@ func projectionWait[Tx any](k *jkit[Tx]) {
 		if err := j.WaitFor(ctx, "p", rec.Last()); err != nil {
 			return err
 		}
-		all, _, err := k.store.Cursors(ctx)
+		all, err := k.store.Cursors(ctx)
 		if err == nil && all[0].Seq < rec.Last() {
 			err = fmt.Errorf("WaitFor returned with the cursor at %d, waited for %d", all[0].Seq, rec.Last())
 		}
@@ -289,9 +289,29 @@ func inlineCases[Tx any]() []journalCase[Tx] {
 			demands: "an inline projection's error, or panic, is Record's"},
 		{rule: "J7", name: "mode", run: inlineMode[Tx],
 			demands: "a projection that was made inline can't be async under the same Version, nor the other way round: a ModeError, and nothing is applied twice"},
+		{rule: "J12", name: "locks-nobody", run: inlineLocksNobody[Tx], needs: []Capability{capOverlap},
+			demands: "once a Record with it has been committed, an inline projection makes no Record wait for another, also where nobody announces"},
 		{rule: "J8", name: "no-reset", run: inlineReset[Tx],
 			demands: "an inline projection can't be reset, nor one that was made inline elsewhere"},
 	}
+}
+
+func inlineLocksNobody[Tx any](k *jkit[Tx]) {
+	j := k.journal()
+	k.marking(j, "p", journal.ProjectionOptions{Inline: true}, k.inRef)
+	for range 2 { // the second time a Record has been committed
+		var open []openTx[Tx]
+		for _, id := range []string{"a", "b"}[:1+len(k.all())] {
+			t := k.begin()
+			_, err := j.Record(k.ctx, t.tx, key(id), journal.AnyVersion, k.deposits(1)...)
+			k.ok("Record for "+id+" beside an open Record", err)
+			open = append(open, t)
+		}
+		for _, t := range open {
+			t.commit()
+		}
+	}
+	eq(k.kit, "events", len(k.all()), 3)
 }
 
 func inlineSame[Tx any](k *jkit[Tx]) {

@@ -21,6 +21,8 @@ func recordCases[Tx any]() []journalCase[Tx] {
 			demands: "a Record that meets a conflict writes nothing, no effect job either, and the transaction goes on"},
 		{rule: "J1", name: "numbers-and-key-order", run: recordExact[Tx],
 			demands: "payloads are kept byte for byte: numbers of 20 digits, and keys in their order"},
+		{rule: "J1", name: "job-exists", run: recordExists[Tx],
+			demands: "a Record whose effect has a job for the event's seq already is an ErrJobExists; Backfill counts that as done"},
 		{rule: "J3", name: "correlation", run: recordCorrelation[Tx],
 			demands: "a Record has one correlation id: the journal's, or a new one; Caused gives that of the cause, and its seq"},
 	}
@@ -94,9 +96,11 @@ func recordRollback[Tx any](k *jkit[Tx]) {
 	eq(k.kit, "events", len(k.all()), 0)
 	k.wantJobs("after a rollback", 0)
 	k.wantUser("after a rollback", "", map[string]string{})
-	all, head, err := k.store.Cursors(k.ctx)
+	all, err := k.store.Cursors(k.ctx)
 	k.ok("Cursors", err)
 	eq(k.kit, "cursors", len(all), 0)
+	head, err := k.store.Head(k.ctx)
+	k.ok("Head", err)
 	eq(k.kit, "head", head.Seq, 0)
 	k.record(j, "a", k.deposits(1)...)
 	eqs(k.kit, "versions", versions(k.history("a")), []int64{1})
@@ -145,6 +149,25 @@ func recordExact[Tx any](k *jkit[Tx]) {
 	}}
 	k.sameRow("with metadata", rows[0], want)
 	eq(k.kit, "metadata of the second", len(rows[1].Meta), 0)
+}
+
+func recordExists[Tx any](k *jkit[Tx]) {
+	j := k.journal()
+	k.effect(j, "e", k.inRef)
+	seq := k.record(j, "a", k.deposits(1)...).Last()
+	var reqs []core.EnqueueRequest
+	for n := seq + 1; n <= seq+5; n++ { // whatever is drawn next
+		reqs = append(reqs, request(journal.JobID("e", n), func(r *core.EnqueueRequest) {
+			r.Name, r.Queue = journal.EffectPrefix+"e", journal.EffectQueue
+		}))
+	}
+	k.enqueue(reqs...)
+	t := k.begin()
+	_, err := j.Record(k.ctx, t.tx, key("a"), journal.AnyVersion, k.deposits(1)...)
+	k.is("Record with a seq that has a job", err, journal.ErrJobExists)
+	t.rollback()
+	eqs(k.kit, "versions", versions(k.history("a")), []int64{1})
+	k.backfill(j, 0, 0, 0)
 }
 
 func recordCorrelation[Tx any](k *jkit[Tx]) {

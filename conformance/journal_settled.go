@@ -182,7 +182,7 @@ func settledOtherHandle[Tx any](k *jkit[Tx]) {
 
 func settledOldest[Tx any](k *jkit[Tx]) {
 	oldest := func() time.Duration {
-		_, head, err := k.store.Cursors(k.ctx)
+		head, err := k.store.Head(k.ctx)
 		k.ok("Cursors", err)
 		return head.OldestAppender
 	}

@@ -206,8 +206,10 @@ func (o *overlapping) seen(tx *overTx) []overRow {
 
 func copied(rows []overRow, limit int, want func(*journal.Row) bool) []journal.Row {
 	var out []journal.Row
+	bytes := 0
 	for i := range rows {
-		if r := rows[i].Row; len(out) < limit && want(&r) {
+		if r := rows[i].Row; len(out) < limit && bytes < journal.MaxPageBytes && want(&r) {
+			bytes += len(r.Payload)
 			r.Payload, r.Meta = slices.Clone(r.Payload), maps.Clone(r.Meta)
 			out = append(out, r)
 		}
@@ -332,9 +334,21 @@ func (o *overlapping) SaveCursor(ctx context.Context, tx *overTx, c journal.Curs
 	return nil
 }
 
-func (o *overlapping) Cursors(ctx context.Context) ([]journal.Cursor, journal.Head, error) {
+func (o *overlapping) Cursors(ctx context.Context) ([]journal.Cursor, error) {
 	if err := o.enter(ctx, nil); err != nil {
-		return nil, journal.Head{}, err
+		return nil, err
+	}
+	defer o.mu.Unlock()
+	var out []journal.Cursor
+	for _, name := range slices.Sorted(maps.Keys(o.cursors)) {
+		out = append(out, o.cursors[name])
+	}
+	return out, nil
+}
+
+func (o *overlapping) Head(ctx context.Context) (journal.Head, error) {
+	if err := o.enter(ctx, nil); err != nil {
+		return journal.Head{}, err
 	}
 	defer o.mu.Unlock()
 	head := journal.Head{Now: core.Micros(o.clock.Now())}
@@ -346,11 +360,7 @@ func (o *overlapping) Cursors(ctx context.Context) ([]journal.Cursor, journal.He
 			head.OldestAppender = max(head.OldestAppender, o.clock.Now().Sub(tx.appended), 1)
 		}
 	}
-	var out []journal.Cursor
-	for _, name := range slices.Sorted(maps.Keys(o.cursors)) {
-		out = append(out, o.cursors[name])
-	}
-	return out, head, nil
+	return head, nil
 }
 
 // note returns a note as a transaction sees it, with o.mu locked; nil: there is none.

@@ -78,6 +78,9 @@ func (j *Journal[Tx]) batch(ctx context.Context, p *Projection[Tx], limit int) (
 	var bad *poison
 	switch {
 	case err == nil:
+		if scanned > 0 {
+			j.tell()
+		}
 		return scanned, nil
 	case len(rows) == 0 || passing(ctx, err):
 		return 0, err
@@ -178,6 +181,9 @@ func (j *Journal[Tx]) failed(ctx context.Context, p *Projection[Tx], bad *poison
 		}
 		return j.store.SaveCursor(ctx, tx, c)
 	})
+	if err == nil {
+		j.tell() // it may have been passed
+	}
 	return errors.Join(bad, err)
 }
 

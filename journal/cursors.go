@@ -77,7 +77,11 @@ type Status struct {
 // Cursors says where the declared projections stand, in order of registration, and where the log ends. Head's
 // OldestAppender is what holds readers up.
 func (j *Journal[Tx]) Cursors(ctx context.Context) ([]Status, Head, error) {
-	stored, head, err := j.store.Cursors(ctx)
+	stored, err := j.store.Cursors(ctx)
+	if err != nil {
+		return nil, Head{}, err
+	}
+	head, err := j.store.Head(ctx) // afterwards: no cursor is ahead of it
 	if err != nil {
 		return nil, Head{}, err
 	}
@@ -111,7 +115,8 @@ func (j *Journal[Tx]) Cursors(ctx context.Context) ([]Status, Head, error) {
 }
 
 // WaitFor returns when a projection has passed a seq, Recorded.Last say, or ctx ends: so that a reader sees what was
-// just written. An inline one has, once its transaction committed. An event that was put aside has been passed.
+// just written. An inline one has, once its transaction committed. An event that was put aside has been passed. A worker
+// of this journal tells it at once; what workers elsewhere do it finds by polling, every 200 ms at least.
 func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64) error {
 	p, err := j.projection(projection)
 	if err != nil {
@@ -121,7 +126,10 @@ func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64)
 		return nil
 	}
 	for wait := 5 * time.Millisecond; ; wait = min(wait*3/2, 200*time.Millisecond) {
-		cursors, _, err := j.store.Cursors(ctx)
+		j.mu.RLock()
+		moved := j.moved
+		j.mu.RUnlock()
+		cursors, err := j.store.Cursors(ctx)
 		if err != nil && ctx.Err() == nil && !passing(ctx, err) {
 			return err
 		}
@@ -133,9 +141,20 @@ func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+		case <-moved:
 		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		}
+		timer.Stop()
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
+}
+
+// tell has those who wait for projections look.
+func (j *Journal[Tx]) tell() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	close(j.moved)
+	j.moved = make(chan struct{})
 }

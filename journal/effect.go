@@ -126,8 +126,16 @@ func (j *Journal[Tx]) enqueue(ctx context.Context, tx Tx, rows []Row) error {
 	if len(reqs) == 0 {
 		return nil
 	}
-	_, err := enqueued(j.jobs.WithTx(tx).Enqueue(ctx, reqs))
-	return err
+	res, err := j.jobs.WithTx(tx).Enqueue(ctx, reqs)
+	if _, err := enqueued(res, err); err != nil {
+		return err
+	}
+	for i := range res {
+		if res[i].Duplicate { // of a seq that was drawn just now: Backfill can't have been here
+			return &JobExistsError{JobID: res[i].ID}
+		}
+	}
+	return nil
 }
 
 // enqueued counts the new jobs, and makes an item's error the call's.

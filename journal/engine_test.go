@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,9 +45,14 @@ func (o *oneConnection) ReadLog(ctx context.Context, f journal.Filter) ([]journa
 	return o.Store.ReadLog(ctx, f)
 }
 
-func (o *oneConnection) Cursors(ctx context.Context) ([]journal.Cursor, journal.Head, error) {
+func (o *oneConnection) Cursors(ctx context.Context) ([]journal.Cursor, error) {
 	o.free("Cursors")
 	return o.Store.Cursors(ctx)
+}
+
+func (o *oneConnection) Head(ctx context.Context) (journal.Head, error) {
+	o.free("Head")
+	return o.Store.Head(ctx)
 }
 
 func (o *oneConnection) Announce(ctx context.Context) error {
@@ -101,6 +107,27 @@ func TestWorkerThatCannotRun(t *testing.T) {
 	_, err = j.Worker(journal.WorkerOptions{Core: core.WorkerOptions{Lease: time.Nanosecond}})
 	var invalid *core.InvalidError
 	require.ErrorAs(t, err, &invalid)
+}
+
+// TestRecordIsBounded: no Record asks a store to take more than MaxRecordBytes (J1).
+func TestRecordIsBounded(t *testing.T) {
+	j, err := journal.New(memstore.New(memstore.Options{}).Journal(), journal.Options{Limits: core.Limits{Payload: 40 << 20}})
+	require.NoError(t, err)
+	long := journal.Type[string](journal.NewEntity[account]("long"), "said", nil)
+	record := func(drafts ...journal.Draft) error {
+		return j.InTx(t.Context(), func(ctx context.Context, tx memTx) error {
+			_, err := j.Record(ctx, tx, journal.EntityKey{Kind: "long", ID: "a"}, journal.AnyVersion, drafts...)
+			return err
+		})
+	}
+	half := journal.MaxRecordBytes / 2
+	first := long.New(strings.Repeat("x", half-2)) // in quotes
+	require.NoError(t, record(first, long.New(strings.Repeat("x", half-4)).WithMeta(map[string]string{"k": "v"})))
+	var invalid *core.InvalidError
+	require.ErrorAs(t, record(first, long.New(strings.Repeat("x", half-4)).WithMeta(map[string]string{"k": "va"})), &invalid)
+	rows, err := j.History(t.Context(), journal.Filter{})
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
 }
 
 // TestDeclarationsPanic: mistakes in package variables show when the program starts.

@@ -27,6 +27,9 @@ var (
 	// payload with Erased set.
 	ErrErased = errors.New("journal: payload erased")
 
+	// ErrJobExists: the queue has a job for an event that is being recorded. It is a *JobExistsError.
+	ErrJobExists = errors.New("journal: effect has a job already")
+
 	// ErrRunning: this worker runs already (J11).
 	ErrRunning = errors.New("journal: worker is running already")
 )
@@ -73,6 +76,18 @@ func (e *AheadError) Error() string {
 
 // Is makes errors.Is(err, ErrAhead) hold.
 func (e *AheadError) Is(target error) bool { return target == ErrAhead }
+
+// JobExistsError is an ErrJobExists: the event got a seq that was drawn before, so the log was restored from an older
+// copy than the queue's jobs, or its sequence was set back. Recorded all the same, the event's effect would never run:
+// set the sequence beyond all that was ever drawn, or remove these jobs.
+type JobExistsError struct{ JobID string }
+
+func (e *JobExistsError) Error() string {
+	return fmt.Sprintf("journal: job %s is there already: its event's seq was drawn before", e.JobID)
+}
+
+// Is makes errors.Is(err, ErrJobExists) hold.
+func (e *JobExistsError) Is(target error) bool { return target == ErrJobExists }
 
 // DecodeError: the payload of a stored event is not what its type says (J4).
 type DecodeError struct {

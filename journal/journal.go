@@ -36,6 +36,7 @@ type shared[Tx any] struct {
 	taps        []*tap
 	made        map[string]bool // inline projections whose cursor is known to be there
 	claimed     map[string]bool // those for which this process made one, in a transaction that may not have committed
+	moved       chan struct{}   // closed, and replaced, when a batch has been committed here
 }
 
 // Options of New. The zero value is good.
@@ -64,7 +65,7 @@ func New[Tx any](store Store[Tx], opts Options) (*Journal[Tx], error) {
 	}
 	return &Journal[Tx]{shared: &shared[Tx]{
 		store: store, jobs: store.Jobs(), opts: opts, effects: make(map[string]*effect[Tx]),
-		made: make(map[string]bool), claimed: make(map[string]bool),
+		made: make(map[string]bool), claimed: make(map[string]bool), moved: make(chan struct{}),
 	}}, nil
 }
 
@@ -137,8 +138,11 @@ func (j *Journal[Tx]) record(ctx context.Context, tx Tx, key EntityKey, want Exp
 	return rec, rows, nil
 }
 
-// MaxEvents bounds one Record.
-const MaxEvents = 1000
+// What bounds one Record.
+const (
+	MaxEvents      = 1000
+	MaxRecordBytes = core.MaxPayload // payloads and metadata together
+)
 
 // rows checks and encodes drafts.
 func (j *Journal[Tx]) rows(key EntityKey, want Expect, drafts []Draft) ([]Row, error) {
@@ -158,7 +162,7 @@ func (j *Journal[Tx]) rows(key EntityKey, want Expect, drafts []Draft) ([]Row, e
 	if err := validText("Correlation", correlation); err != nil {
 		return nil, err
 	}
-	rows := make([]Row, len(drafts))
+	rows, bytes := make([]Row, len(drafts)), 0
 	for i, d := range drafts {
 		if d.def == nil || d.def.kind != key.Kind {
 			return nil, &core.InvalidError{Field: "Drafts", Reason: fmt.Sprintf("event %d is of no type that %q declares", i, key.Kind)}
@@ -166,6 +170,13 @@ func (j *Journal[Tx]) rows(key EntityKey, want Expect, drafts []Draft) ([]Row, e
 		data, err := j.encode(key, d)
 		if err != nil {
 			return nil, err
+		}
+		bytes += len(data)
+		for k, v := range d.meta {
+			bytes += len(k) + len(v)
+		}
+		if bytes > MaxRecordBytes {
+			return nil, &core.InvalidError{Field: "Drafts", Reason: fmt.Sprintf("have more than %d bytes", MaxRecordBytes)}
 		}
 		rows[i] = Row{Payload: data, Header: Header{
 			Type: d.def.name, Schema: d.def.schema, Correlation: correlation, Causation: j.causation, Meta: maps.Clone(d.meta),

@@ -45,13 +45,15 @@ func load[S, Tx any](ctx context.Context, j *Journal[Tx], tx Tx, e *Entity[S], i
 		if err != nil {
 			return s, folded, err
 		}
+		bytes := 0
 		for _, r := range rows {
 			if err := e.fold(&s, r); err != nil {
 				return s, folded, err
 			}
+			bytes += len(r.Payload)
 		}
 		folded += len(rows)
-		if len(rows) < pageSize {
+		if len(rows) < pageSize && bytes < MaxPageBytes {
 			return s, folded, nil
 		}
 	}

@@ -190,8 +190,12 @@ func (j *Journal[Tx]) inline(ctx context.Context, tx Tx, rows []Row) error {
 	return nil
 }
 
+// inlineSpace has a note for each inline projection whose cursor says so: a note is read without a lock.
+const inlineSpace = "inline"
+
 // claimInline sees to it that no worker applies an inline projection too: its cursor says so. The row is made once, by
-// the first transaction that commits. Nothing outside of the transaction is asked: it may hold the only connection.
+// the first transaction that commits, and only who does not see that yet locks it. Nothing outside of the transaction is
+// asked: it may hold the only connection.
 func (j *Journal[Tx]) claimInline(ctx context.Context, tx Tx, p *Projection[Tx]) error {
 	name := p.cursor()
 	j.mu.RLock()
@@ -200,28 +204,38 @@ func (j *Journal[Tx]) claimInline(ctx context.Context, tx Tx, p *Projection[Tx])
 	if made {
 		return nil
 	}
+	note, err := find(ctx, j.store, tx, inlineSpace, name)
+	if err != nil {
+		return err
+	}
+	if note != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if !j.claimed[name] {
+			j.made[name] = true // by another process, which committed
+		}
+		return nil
+	}
 	c, _, err := j.store.LockCursor(ctx, tx, name, true)
 	switch {
 	case err != nil:
 		return err
-	case !c.Inline && (c.Seq > 0 || c.FailedSeq > 0):
+	case c.Inline: // somebody was quicker
+		return nil
+	case c.Seq > 0 || c.FailedSeq > 0:
 		return &ModeError{name, false}
 	}
 	j.mu.Lock()
-	if c.Inline && !j.claimed[name] {
-		j.made[name] = true // by another process, which committed
-	}
-	j.claimed[name] = j.claimed[name] || !c.Inline
+	j.claimed[name] = true
 	j.mu.Unlock()
-	if c.Inline {
-		return nil
-	}
 	c.Inline = true
-	return j.store.SaveCursor(ctx, tx, c)
+	if err := j.store.SaveCursor(ctx, tx, c); err != nil {
+		return err
+	}
+	return j.store.PutNote(ctx, tx, Note{inlineSpace, name, []byte("1")})
 }
 
-// confirmInline looks whether the claims of this process were committed: until it knows, each Record locks the cursors
-// again. Not to be called within a transaction.
+// confirmInline looks whether the claims of this process were committed: until it knows, each Record looks again. Not to be called within a transaction.
 func (j *Journal[Tx]) confirmInline(ctx context.Context) {
 	j.mu.RLock()
 	unsure := len(j.claimed) > 0
@@ -229,7 +243,7 @@ func (j *Journal[Tx]) confirmInline(ctx context.Context) {
 	if !unsure {
 		return
 	}
-	cursors, _, err := j.store.Cursors(ctx)
+	cursors, err := j.store.Cursors(ctx)
 	if err != nil {
 		return // the next one may know
 	}

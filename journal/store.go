@@ -26,13 +26,14 @@ type Store[Tx any] interface {
 	// that append to one entity do so one after the other: the second waits for the end of the first.
 	Append(ctx context.Context, tx Tx, key EntityKey, want Expect, rows []Row) (Recorded, error)
 
-	// ReadEntity returns up to limit events of an entity beyond a version, in order.
+	// ReadEntity returns up to limit events of an entity beyond a version, in order. A page ends with the event with which
+	// its payloads reach MaxPageBytes: shorter than limit, and not with the last event.
 	ReadEntity(ctx context.Context, tx Tx, key EntityKey, after int64, limit int) ([]Row, error)
 
 	// ReadSettled returns up to limit events beyond a seq, in order of seq, and never one that may come to have an
 	// unseen event of a smaller seq before it (J9): whoever reads from the last one on misses none. Beyond a seq that was
 	// never drawn it is an *AheadError. Where transactions overlap tx must be at READ COMMITTED: a *core.InvalidError
-	// else. A page may be shorter than limit before the end, where payloads are large.
+	// else. A page may be shorter than limit before the end, and is where its payloads reach MaxPageBytes.
 	ReadSettled(ctx context.Context, tx Tx, after int64, limit int) ([]Row, error)
 
 	// ReadLog returns committed events by seq, for people: it does not wait for those that are on their way. The filter's
@@ -45,8 +46,10 @@ type Store[Tx any] interface {
 	LockCursor(ctx context.Context, tx Tx, name string, wait bool) (Cursor, bool, error)
 	// SaveCursor stores a cursor that is locked. RetryAt is in whole microseconds.
 	SaveCursor(ctx context.Context, tx Tx, c Cursor) error
-	// Cursors returns all cursors by name, and the log's end.
-	Cursors(ctx context.Context) ([]Cursor, Head, error)
+	// Cursors returns all cursors by name, cheaply: WaitFor asks again and again.
+	Cursors(ctx context.Context) ([]Cursor, error)
+	// Head returns the log's end.
+	Head(ctx context.Context) (Head, error)
 
 	// PutNote stores a note in place of the one with its Space and Key.
 	PutNote(ctx context.Context, tx Tx, n Note) error
@@ -62,6 +65,9 @@ type Store[Tx any] interface {
 	// AnnounceIn does so by the transaction's commit. Where that is costly, say so: nobody calls it unless asked to.
 	AnnounceIn(ctx context.Context, tx Tx) error
 }
+
+// MaxPageBytes bounds the payloads of a page that ReadEntity and ReadSettled return, but for the last event's.
+const MaxPageBytes = core.MaxClaimBytes
 
 // Jobs is a queue that takes jobs in transactions of type Tx.
 type Jobs[Tx any] interface {

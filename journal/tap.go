@@ -51,7 +51,7 @@ type tail[Tx any] struct {
 // pass dispatches a page and returns how many events it had.
 func (t *tail[Tx]) pass(ctx context.Context) (int, error) {
 	if !t.begun {
-		_, head, err := t.j.store.Cursors(ctx)
+		head, err := t.j.store.Head(ctx)
 		if err != nil {
 			return 0, err
 		}

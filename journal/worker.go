@@ -17,7 +17,7 @@ type WorkerOptions struct {
 	// and prunes finished jobs of the whole store, so what it says of Keep is what others must say. A program that has a
 	// worker of its own gives it the effects by Journal.Handle, and says NoEffects.
 	Core core.WorkerOptions
-	Poll time.Duration      // how often to look at the log where no wake came, +-25 %; 0: 1 s
+	Poll time.Duration // how often to look at the log where no wake came, +-25 %; 0: 1 s
 	// NoEffects, NoProjections and NoTaps leave these to other processes.
 	NoEffects, NoProjections, NoTaps bool
 }

@@ -137,12 +137,13 @@ func (l liteLog) SaveCursor(ctx context.Context, tx bun.Tx, c journal.Cursor) er
 }
 
 // Cursors implements journal.Store.
-func (l liteLog) Cursors(ctx context.Context) (all []journal.Cursor, head journal.Head, err error) {
-	err = l.read(ctx, func(ctx context.Context, sn *session) (err error) {
-		all, head, err = sn.Cursors(ctx)
-		return err
-	})
-	return all, head, err
+func (l liteLog) Cursors(ctx context.Context) ([]journal.Cursor, error) {
+	return result(ctx, l.read, func(ctx context.Context, sn *session) ([]journal.Cursor, error) { return sn.Cursors(ctx) })
+}
+
+// Head implements journal.Store.
+func (l liteLog) Head(ctx context.Context) (journal.Head, error) {
+	return result(ctx, l.read, func(ctx context.Context, sn *session) (journal.Head, error) { return sn.Head(ctx) })
 }
 
 // PutNote implements journal.Store.

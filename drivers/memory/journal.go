@@ -186,17 +186,32 @@ func (l eventLog) ReadEntity(ctx context.Context, tx *Transaction, key journal.E
 		return nil, err
 	}
 	defer l.s.mu.Unlock()
-	var out []journal.Row
+	p := page{left: limit}
 	seqs := l.s.events.entities[key]
-	for i := max(after, 0); i < int64(len(seqs)) && len(out) < limit; i++ {
-		out = append(out, cloneRow(l.s.events.rows[seqs[i]-1]))
+	for i := max(after, 0); i < int64(len(seqs)) && p.open(); i++ {
+		p.add(&l.s.events.rows[seqs[i]-1])
 	}
-	for _, r := range tx.pendingRows() {
-		if r.Key == key && r.Version > after && len(out) < limit {
-			out = append(out, cloneRow(r))
+	own := tx.pendingRows()
+	for i := 0; i < len(own) && p.open(); i++ {
+		if own[i].Key == key && own[i].Version > after {
+			p.add(&own[i])
 		}
 	}
-	return out, nil
+	return p.rows, nil
+}
+
+// page is what one call returns of a log that may be long.
+type page struct {
+	rows        []journal.Row
+	left, bytes int
+}
+
+func (p *page) open() bool { return p.left > 0 && p.bytes < journal.MaxPageBytes }
+
+func (p *page) add(r *journal.Row) {
+	p.rows = append(p.rows, cloneRow(*r))
+	p.left--
+	p.bytes += len(r.Payload)
 }
 
 // ReadSettled implements journal.Store.
@@ -205,12 +220,12 @@ func (l eventLog) ReadSettled(ctx context.Context, tx *Transaction, after int64,
 		return nil, err
 	}
 	defer l.s.mu.Unlock()
-	var out []journal.Row
+	p := page{left: limit}
 	l.visible(tx, after, func(r *journal.Row) bool {
-		if len(out) < limit {
-			out = append(out, cloneRow(*r))
+		if p.open() {
+			p.add(r)
 		}
-		return len(out) < limit
+		return p.open()
 	})
 	drawn := int64(len(l.s.events.rows))
 	if tx.events != nil {
@@ -219,7 +234,7 @@ func (l eventLog) ReadSettled(ctx context.Context, tx *Transaction, after int64,
 	if after > drawn {
 		return nil, &journal.AheadError{After: after, Drawn: drawn}
 	}
-	return out, nil
+	return p.rows, nil
 }
 
 // ReadLog implements journal.Store.
@@ -295,10 +310,9 @@ func (l eventLog) SaveCursor(ctx context.Context, tx *Transaction, c journal.Cur
 }
 
 // Cursors implements journal.Store.
-func (l eventLog) Cursors(ctx context.Context) ([]journal.Cursor, journal.Head, error) {
-	now, err := l.s.enter(ctx)
-	if err != nil {
-		return nil, journal.Head{}, err
+func (l eventLog) Cursors(ctx context.Context) ([]journal.Cursor, error) {
+	if _, err := l.s.enter(ctx); err != nil {
+		return nil, err
 	}
 	defer l.s.mu.Unlock()
 	e := l.s.events
@@ -306,7 +320,17 @@ func (l eventLog) Cursors(ctx context.Context) ([]journal.Cursor, journal.Head, 
 	for _, name := range slices.Sorted(maps.Keys(e.cursors)) {
 		out = append(out, e.cursors[name])
 	}
-	return out, journal.Head{Seq: int64(len(e.rows)), Now: now}, nil
+	return out, nil
+}
+
+// Head implements journal.Store.
+func (l eventLog) Head(ctx context.Context) (journal.Head, error) {
+	now, err := l.s.enter(ctx)
+	if err != nil {
+		return journal.Head{}, err
+	}
+	defer l.s.mu.Unlock()
+	return journal.Head{Seq: int64(len(l.s.events.rows)), Now: now}, nil
 }
 
 // PutNote implements journal.Store.

@@ -149,6 +149,8 @@ func mutants() []mutant {
 			{"where before < $3::bigint order by seq", "where before < $3::bigint order by version desc"}}}, []string{"JournalBytes"}},
 		{"pages are of any size", &pgstoretest.Fault{In: "pg_is_in_recovery()", Edits: edits{
 			{"where before < $3::bigint", "where $3::bigint > 0"}}}, []string{"JournalLargePages"}},
+		{"an entity's pages are of any size", &pgstoretest.Fault{In: "version > $3::bigint", Edits: edits{
+			{"where before < $5::bigint", "where $5::bigint > 0"}}}, []string{"JournalLargePages"}},
 		{"pages are of any snapshot", &pgstoretest.Fault{In: "pg_is_in_recovery()", Edits: edits{
 			{"current_setting('transaction_isolation')", "'read committed'"}}}, []string{"JournalLevels"}},
 		{"cursors are not locked", &pgstoretest.Fault{In: "from {}.cursors where name", Edits: edits{

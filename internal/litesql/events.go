@@ -3,6 +3,8 @@ package litesql
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"math"
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/sqlexec"
@@ -70,7 +72,11 @@ func solid(b []byte) []byte {
 	return b
 }
 
-func (s *Session) eventPage(ctx context.Context, text string, args ...any) (rows []journal.Row, err error) {
+// errFull ends a page.
+var errFull = errors.New("litesql: page is full")
+
+// eventPage reads events up to the one with which their payloads reach so many bytes.
+func (s *Session) eventPage(ctx context.Context, bytes int, text string, args ...any) (rows []journal.Row, err error) {
 	err = sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
 		var row journal.Row
 		var at int64
@@ -82,19 +88,25 @@ func (s *Session) eventPage(ctx context.Context, text string, args ...any) (rows
 		}
 		row.At = moment(&at)
 		rows = append(rows, row)
+		if bytes -= len(row.Payload); err == nil && bytes <= 0 {
+			return errFull
+		}
 		return err
 	}, text, args...)
+	if errors.Is(err, errFull) {
+		err = nil
+	}
 	return rows, err
 }
 
 // ReadEntity implements journal.Store.
 func (s *Session) ReadEntity(ctx context.Context, key journal.EntityKey, after int64, limit int) ([]journal.Row, error) {
-	return s.eventPage(ctx, sqlEntityPage, key.Kind, key.ID, after, limit)
+	return s.eventPage(ctx, journal.MaxPageBytes, sqlEntityPage, key.Kind, key.ID, after, limit)
 }
 
 // ReadSettled implements journal.Store: one transaction at a time writes, so whatever is visible is settled (J9).
 func (s *Session) ReadSettled(ctx context.Context, after int64, limit int) ([]journal.Row, error) {
-	rows, err := s.eventPage(ctx, sqlLogPage, after, limit)
+	rows, err := s.eventPage(ctx, journal.MaxPageBytes, sqlLogPage, after, limit)
 	if err != nil || len(rows) > 0 {
 		return rows, err
 	}
@@ -127,7 +139,7 @@ func (s *Session) ReadLog(ctx context.Context, f journal.Filter) ([]journal.Row,
 	if f.Newest {
 		order += " desc"
 	}
-	return s.eventPage(ctx, text+" order by "+order+" limit ?", append(args, f.Limit)...)
+	return s.eventPage(ctx, math.MaxInt, text+" order by "+order+" limit ?", append(args, f.Limit)...)
 }
 
 // LockCursor implements journal.Store: whoever has the write lock has all cursors.
@@ -156,7 +168,7 @@ func (s *Session) SaveCursor(ctx context.Context, c journal.Cursor) error {
 }
 
 // Cursors implements journal.Store.
-func (s *Session) Cursors(ctx context.Context) (all []journal.Cursor, head journal.Head, err error) {
+func (s *Session) Cursors(ctx context.Context) (all []journal.Cursor, err error) {
 	err = sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
 		var c journal.Cursor
 		var retryAt *int64
@@ -165,12 +177,14 @@ func (s *Session) Cursors(ctx context.Context) (all []journal.Cursor, head journ
 		all = append(all, c)
 		return err
 	}, sqlCursors)
-	if err != nil {
-		return nil, head, err
-	}
-	head.Now = moment(&s.now)
-	_, err = sqlexec.One(ctx, s.x, []any{&head.Seq}, sqlLogEnd)
-	return all, head, err
+	return all, err
+}
+
+// Head implements journal.Store.
+func (s *Session) Head(ctx context.Context) (journal.Head, error) {
+	head := journal.Head{Now: moment(&s.now)}
+	_, err := sqlexec.One(ctx, s.x, []any{&head.Seq}, sqlLogEnd)
+	return head, err
 }
 
 // PutNote implements journal.Store.

@@ -78,7 +78,7 @@ func (s *Session) SaveCursor(ctx context.Context, c journal.Cursor) error {
 }
 
 // Cursors implements journal.Store.
-func (s *Session) Cursors(ctx context.Context, st *Settled) (all []journal.Cursor, head journal.Head, err error) {
+func (s *Session) Cursors(ctx context.Context) (all []journal.Cursor, err error) {
 	err = sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
 		var c journal.Cursor
 		var retryAt *time.Time
@@ -87,21 +87,23 @@ func (s *Session) Cursors(ctx context.Context, st *Settled) (all []journal.Curso
 		all = append(all, c)
 		return err
 	}, sqlCursors)
-	if err != nil {
-		return nil, head, err
-	}
+	return all, err
+}
+
+// Head implements journal.Store.
+func (s *Session) Head(ctx context.Context, st *Settled) (head journal.Head, err error) {
 	if _, err := sqlexec.One(ctx, s.x, []any{&head.Seq, &head.Now}, sqlLogEnd, s.now); err != nil {
-		return nil, head, err
+		return head, err
 	}
 	head.Now = head.Now.UTC()
 	how, err := s.mayReadLocks(ctx, st)
 	if err != nil || how == locksClosed {
-		return all, head, err
+		return head, err
 	}
 	var age int64
 	_, err = sqlexec.One(ctx, s.x, []any{&age}, sqlOldestAppender)
 	head.OldestAppender = time.Duration(age) * time.Microsecond
-	return all, head, err
+	return head, err
 }
 
 // PutNote implements journal.Store.

@@ -35,8 +35,13 @@ const (
 
 	sqlEntityVersion = `select version from {}.entities where kind = $1::text and id = $2::text`
 
-	eventColumns  = `seq, version, causation, at, schema, kind, entity, type, correlation, meta, payload`
-	sqlEntityPage = `select ` + eventColumns + ` from {}.events where kind = $1::text and entity = $2::text and version > $3::bigint order by version limit $4::bigint`
+	eventColumns = `seq, version, causation, at, schema, kind, entity, type, correlation, meta, payload`
+
+	// before is what the payloads before an event come to.
+	sqlEntityPage = `select ` + eventColumns + ` from (
+			select *, sum(octet_length(payload)) over (order by version rows between unbounded preceding and current row) - octet_length(payload) as before
+			from (select * from {}.events where kind = $1::text and entity = $2::text and version > $3::bigint order by version limit $4::bigint) e) e
+		where before < $5::bigint order by version`
 )
 
 // Append implements journal.Store.
@@ -133,7 +138,7 @@ func (s *Session) eventPage(ctx context.Context, text string, args ...any) ([]jo
 
 // ReadEntity implements journal.Store.
 func (s *Session) ReadEntity(ctx context.Context, key journal.EntityKey, after int64, limit int) ([]journal.Row, error) {
-	return s.eventPage(ctx, sqlEntityPage, key.Kind, key.ID, after, int64(limit))
+	return s.eventPage(ctx, sqlEntityPage, key.Kind, key.ID, after, int64(limit), int64(journal.MaxPageBytes))
 }
 
 // ReadLog implements journal.Store. Within an entity the order of versions is that of seqs.

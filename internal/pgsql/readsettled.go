@@ -10,7 +10,7 @@ import (
 
 const (
 	// sqlSettledPage ends with a row that is no event and tells of the server, at the same moment and also where there
-	// are no events. The payloads of a page are not more than pageBytes, but for a single event's.
+	// are no events. The payloads before an event of the page come to less than MaxPageBytes.
 	sqlSettledPage = `(select ` + eventColumns + ` from (
 			select *, sum(octet_length(payload)) over (order by seq rows between unbounded preceding and current row) - octet_length(payload) as before
 			from (select * from {}.events where seq > $1::bigint order by seq limit $2::bigint) e) e
@@ -46,9 +46,6 @@ const (
 	sqlSequence  = `select s.seqcache = 1 and s.seqincrement = 1 and not s.seqcycle ` + logSequence
 	sqlLastDrawn = `select coalesce(pg_sequence_last_value(s.seqrelid), 0) ` + logSequence + ` where has_sequence_privilege(s.seqrelid, 'usage, select')`
 )
-
-// pageBytes bounds the payloads that one page brings into memory.
-const pageBytes = core.MaxClaimBytes
 
 // ReadSettled implements journal.Store, on a connection at READ COMMITTED. What the horizon was when the page was sent
 // judges it: somebody else may raise it for what this page's snapshot can't see.
@@ -104,7 +101,7 @@ func (s *Session) settledPage(ctx context.Context, after int64, limit int) (rows
 		row, err := e.row()
 		rows = append(rows, row)
 		return err
-	}, sqlSettledPage, after, int64(limit), int64(pageBytes))
+	}, sqlSettledPage, after, int64(limit), int64(journal.MaxPageBytes))
 	return rows, end, err
 }
 

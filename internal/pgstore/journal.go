@@ -158,19 +158,14 @@ func (l *Log[Tx]) SaveCursor(ctx context.Context, tx Tx, c journal.Cursor) error
 	return err
 }
 
-// cursors is what Cursors answers.
-type cursors struct {
-	all  []journal.Cursor
-	head journal.Head
+// Cursors implements journal.Store.
+func (l *Log[Tx]) Cursors(ctx context.Context) ([]journal.Cursor, error) {
+	return look(ctx, l, func(ctx context.Context, sn *session) ([]journal.Cursor, error) { return sn.Cursors(ctx) })
 }
 
-// Cursors implements journal.Store.
-func (l *Log[Tx]) Cursors(ctx context.Context) ([]journal.Cursor, journal.Head, error) {
-	got, err := look(ctx, l, func(ctx context.Context, sn *session) (got cursors, err error) {
-		got.all, got.head, err = sn.Cursors(ctx, &l.s.settled)
-		return got, err
-	})
-	return got.all, got.head, err
+// Head implements journal.Store.
+func (l *Log[Tx]) Head(ctx context.Context) (journal.Head, error) {
+	return look(ctx, l, func(ctx context.Context, sn *session) (journal.Head, error) { return sn.Head(ctx, &l.s.settled) })
 }
 
 // PutNote implements journal.Store.

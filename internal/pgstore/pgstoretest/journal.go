@@ -123,7 +123,7 @@ func (l *Log) Soon(after int64, seqs ...int64) {
 // oldest is how long readers wait by now.
 func (l *Log) oldest() time.Duration {
 	l.t.Helper()
-	_, head, err := l.Store.Cursors(l.ctx)
+	head, err := l.Store.Head(l.ctx)
 	require.NoError(l.t, err)
 	return head.OldestAppender
 }
@@ -207,6 +207,12 @@ func journalLargePages(t testing.TB, k *Kit) {
 	first := l.Read(0)
 	require.Len(t, first, 1)
 	require.Len(t, l.Read(first[0]), 2)
+	tx := l.Begin()
+	for after, want := range []int{1, 2} {
+		rows, err := l.Store.ReadEntity(l.ctx, tx, Accounts.Key("a"), int64(after), 10)
+		require.NoError(t, err)
+		require.Len(t, rows, want)
+	}
 }
 
 // journalCommits: what InTx answers is what happened (J1).

@@ -64,9 +64,9 @@ func (a adapter[T]) SaveCursor(ctx context.Context, tx *Tx, c journal.Cursor) er
 	return a.s.SaveCursor(ctx, own[T](tx), c)
 }
 
-func (a adapter[T]) Cursors(ctx context.Context) ([]journal.Cursor, journal.Head, error) {
-	return a.s.Cursors(ctx)
-}
+func (a adapter[T]) Cursors(ctx context.Context) ([]journal.Cursor, error) { return a.s.Cursors(ctx) }
+
+func (a adapter[T]) Head(ctx context.Context) (journal.Head, error) { return a.s.Head(ctx) }
 
 func (a adapter[T]) PutNote(ctx context.Context, tx *Tx, n journal.Note) error {
 	return a.s.PutNote(ctx, own[T](tx), n)

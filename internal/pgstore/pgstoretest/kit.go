@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -236,7 +237,13 @@ func (k *Kit) Begin(t testing.TB, s Store) *Tx {
 	return tx
 }
 
+// execPatience bounds a statement of the tests' own: one that waits for a transaction which a failed test left open would
+// wait for good.
+const execPatience = 2 * time.Minute
+
 func (k *Kit) exec(ctx context.Context, sql string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, execPatience)
+	defer cancel()
 	return k.db.Backend.Do(ctx, pgstore.Shared, func(ctx context.Context, x sqlexec.Executor) error {
 		_, err := x.Exec(ctx, sql, args...)
 		return err
