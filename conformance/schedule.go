@@ -24,6 +24,8 @@ func scheduleCases() []testCase {
 			demands: "Put replaces everything under the key but what happened so far; an unchanged cadence keeps its next slot"},
 		{rule: "Q26", name: "put-changed-cadence", run: schedPutChanged, needs: needs,
 			demands: "a changed cadence takes the first slot that Put names; what happened so far stays"},
+		{rule: "Q26", name: "applied", run: schedApplied, needs: needs, timeless: true,
+			demands: "ApplySchedules puts nothing again that is stored as declared"},
 		{rule: "Q26", name: "remove", run: schedRemove, needs: needs,
 			demands: "Remove says whether there was one; jobs stay; another one under the key starts anew"},
 		{rule: "Q13", name: "invalid-put", run: schedInvalidPut, needs: needs, timeless: true,

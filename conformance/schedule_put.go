@@ -2,12 +2,28 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 	"time"
 
 	"github.com/stintmq/stint/core"
 )
+
+func schedApplied(k *kit) {
+	declared := []core.Declared{
+		{Spec: fullSchedule("a")}, {Spec: scheduled("b")}, {Spec: scheduled("c", making(payload([]byte{})))},
+		{Spec: scheduled("d", making(func(r *core.EnqueueRequest) { r.Metadata = map[string]string{} }))},
+	}
+	for i := range declared {
+		declared[i].Spec.Group = "g"
+	}
+	for _, want := range []core.Applied{{Put: []string{"a", "b", "c", "d"}}, {Kept: []string{"a", "b", "c", "d"}}} {
+		done, err := core.ApplySchedules(k.ctx, k.store, "g", core.ApplyOptions{}, declared...)
+		k.ok("ApplySchedules", err)
+		eq(k, "what it did", fmt.Sprintf("%+v", done), fmt.Sprintf("%+v", want))
+	}
+}
 
 func schedInvalidPut(k *kit) {
 	long := func(n int) string { return strings.Repeat("x", n) }

@@ -127,7 +127,7 @@ func (a *applying) put(specs []ScheduleSpec) error {
 		return err
 	}
 	for _, s := range specs {
-		if r, ok := a.there[s.Key]; ok && r.LastError == "" && reflect.DeepEqual(r.ScheduleSpec, s) {
+		if r, ok := a.there[s.Key]; ok && r.LastError == "" && sameSpec(r.ScheduleSpec, s) {
 			a.done.Kept = append(a.done.Kept, s.Key)
 			continue
 		}
@@ -137,6 +137,16 @@ func (a *applying) put(specs []ScheduleSpec) error {
 		a.done.Put = append(a.done.Put, s.Key)
 	}
 	return nil
+}
+
+// sameSpec reports whether a schedule is stored as declared. Stores don't tell metadata that is empty from none.
+func sameSpec(a, b ScheduleSpec) bool {
+	for _, s := range []*ScheduleSpec{&a, &b} {
+		if len(s.Request.Metadata) == 0 {
+			s.Request.Metadata = nil
+		}
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // clear removes or reports what is not declared.

@@ -220,3 +220,22 @@ func TestSchedules(t *testing.T) {
 		})
 	}
 }
+
+// TestSchedulePutOff: a slot that was put off comes when it is tried again, and time never goes back for it.
+func TestSchedulePutOff(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	k := stinttest.New(t, stinttest.Options{Start: start})
+	report := core.NewTask[string]("report")
+	report.Handle(k.Worker, func(context.Context, string) error { return nil })
+	d := report.Declare("r", core.Schedule[string]{Every: 24 * time.Hour})
+	require.NoError(t, d.Err)
+	require.NoError(t, k.Store.PutSchedule(t.Context(), d.Spec, start))
+	done, err := k.Store.TickSchedule(t.Context(), core.Tick{Key: "r", Expect: start, Err: "no", RetryIn: time.Hour})
+	require.NoError(t, err)
+	require.True(t, done)
+	require.Empty(t, k.Advance(time.Minute))
+	require.Equal(t, start.Add(time.Minute), k.Now())
+	ran := k.Advance(2 * time.Hour)
+	require.Len(t, ran, 1)
+	require.Equal(t, start.Add(time.Hour), ran[0].At)
+}

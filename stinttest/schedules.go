@@ -45,8 +45,12 @@ func (k *Kit) nextSlot() (next time.Time) {
 		k.tb.Fatalf("stinttest: %v", err)
 	}
 	for i := range all {
-		if next.IsZero() || all[i].NextAt.Before(next) {
-			next = all[i].NextAt
+		at := all[i].NextAt
+		if all[i].RetryAt.After(at) {
+			at = all[i].RetryAt // it was put off
+		}
+		if next.IsZero() || at.Before(next) {
+			next = at
 		}
 	}
 	return next

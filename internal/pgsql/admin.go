@@ -65,13 +65,15 @@ const (
 			returning queue, place)
 		select queue, place from w`
 
-	// The key goes with its job. It is locked first, as by all that locks both.
+	// The key goes with its job. It is locked first, as by all that locks both, and then found by its name again: one whose
+	// window moved meanwhile is where the statement's snapshot sees nothing.
 	lockKey = `with h as materialized (
-			select e.tid from (select seq, name, dedupe_key from {}.jobs where seq = $1::bigint) j
+			select e.name, e.key from (select seq, name, dedupe_key from {}.jobs where seq = $1::bigint) j
 			cross join lateral (
-				select ctid as tid from {}.dedupe where name = j.name and key = j.dedupe_key and seq = j.seq limit 1 for update) e), `
+				select name, key from {}.dedupe where name = j.name and key = j.dedupe_key and seq = j.seq limit 1 for update) e), `
 	withKey    = ` and (select count(*) from h) >= 0`
-	removeFrom = `, x as (delete from {}.dedupe where ctid = any(array(select tid from h)) and exists (select from d)),
+	removeFrom = `, x as (
+			delete from {}.dedupe where name = (select name from h) and key = (select key from h) and exists (select from d)),
 		r as (delete from {}.runs where seq = (select seq from d)),
 		j as (delete from {}.jobs where seq = (select seq from d))
 		select seq from d`

@@ -41,8 +41,8 @@ const (
 	// The oldest of a group, behind an end and up to another, and what of them nobody holds: a job that is revived just now
 	// is left alone, and one that ended again since it was looked up ended later. Its row in jobs is locked as well, so
 	// that nobody is waited for there either, and of one that was cancelled the dedupe key is freed, or it stays while
-	// somebody holds that (Q12). Rows are deleted by ctid, which never changes here: by seq, the planner may take the index
-	// in which that comes last for as good as the one of its own.
+	// somebody holds that, or wrote it since it was looked up (Q12). Rows are deleted by ctid, which never changes here: by
+	// seq, the planner may take the index in which that comes last for as good as the one of its own.
 	sqlPrune = `with c as materialized (
 			select l.finished_at, l.seq from unnest((select $1::text[])) q (queue)
 			cross join lateral (
@@ -51,16 +51,15 @@ const (
 				order by finished_at, seq limit $8::bigint) l
 			order by l.finished_at, l.seq limit $8::bigint),
 		b as materialized (
-			select seq, name, dedupe_key from {}.jobs where seq = any(array(select seq from c)) order by seq for update skip locked),
+			select seq, name, dedupe_key, case when $3::smallint = 7 then (
+				select turn from {}.dedupe where name = j.name and key = j.dedupe_key and seq = j.seq) end as turn
+			from {}.jobs j where seq = any(array(select seq from c)) order by seq for update skip locked),
 		e as materialized (
 			select b.seq, d.tid from b cross join lateral (
-				select ctid as tid from {}.dedupe where name = b.name and key = b.dedupe_key and seq = b.seq limit 1 for update skip locked) d
-			where $3::smallint = 7),
+				select ctid as tid from {}.dedupe where name = b.name and key = b.dedupe_key and turn = b.turn limit 1 for update skip locked) d),
 		h as materialized (
 			select ctid as at from {}.finished
-			where seq = any(array(
-				select seq from b where $3::smallint <> 7 or seq = any(array(select seq from e))
-					or not exists (select from {}.dedupe where name = b.name and key = b.dedupe_key and seq = b.seq)))
+			where seq = any(array(select seq from b where turn is null or seq = any(array(select seq from e))))
 			order by seq for update skip locked),
 		d as (delete from {}.finished where ctid = any(array(select at from h)) returning seq, queue, name, state),
 		k as (

@@ -2,6 +2,7 @@ package pgstoretest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -151,6 +152,38 @@ func retriesLose(t testing.TB, k *Kit) {
 	require.Len(t, Claim(t, s, 5, "job").Jobs, 1)
 }
 
+// removesFreeTheKey: a remove that waited for who moves the window of its job's key frees the key all the same, as a
+// prune does (Q12).
+func removesFreeTheKey(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	ctx := context.Background()
+	long := func(d *core.Dedupe) { d.TTL, d.Extend = time.Hour, true }
+	for _, ends := range []bool{false, true} {
+		id := Enqueue(t, s, withKey("key", long))[0].ID
+		if ends {
+			AckAll(t, s, Take(t, s, 1))
+		}
+		tx := k.Begin(t, s)
+		require.True(t, Enqueue(t, tx.View, withKey("key", long))[0].Duplicate)
+		done := make(chan error, 1)
+		go func() {
+			removed, err := s.Remove(ctx, id)
+			if err == nil && !removed {
+				err = fmt.Errorf("not removed")
+			}
+			done <- err
+		}()
+		k.waiting(t, 1)
+		require.NoError(t, tx.Commit())
+		require.NoError(t, <-done)
+		res := Enqueue(t, s, withKey("key", long))[0]
+		require.False(t, res.Duplicate, "the key of a job that was removed is free")
+		removed, err := s.Remove(ctx, res.ID)
+		require.NoError(t, err)
+		require.True(t, removed)
+	}
+}
+
 // keyOfARefusedID: a job whose key was taken before its id was refused has not taken its key.
 func keyOfARefusedID(t testing.TB, k *Kit) {
 	s := k.Open(t, nil)
@@ -206,6 +239,40 @@ func keysInOneOrder(t testing.TB, k *Kit) {
 		require.NoError(t, <-one)
 	}
 	require.True(t, inOrder, "the batch waits for b and does not have a")
+}
+
+// replacedAndNewInOneOrder: a batch that waits for a key whose job it replaces does not have a new one that comes later.
+func replacedAndNewInOneOrder(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	ctx := context.Background()
+	later := func(key string) core.EnqueueRequest {
+		r := withKey(key, replacing)
+		r.Delay = time.Hour
+		return r
+	}
+	Enqueue(t, s, later("a"))
+	first, third := k.Begin(t, s), k.Begin(t, s)
+	Enqueue(t, first.View, later("a"))
+	done := make(chan error, 1)
+	go func() {
+		res, err := s.Enqueue(ctx, []core.EnqueueRequest{later("b"), later("a"), Request("job")})
+		for _, r := range res {
+			err = errors.Join(err, r.Err)
+		}
+		done <- err
+	}()
+	k.waiting(t, 1)
+	soon, cancel := context.WithTimeout(ctx, 900*time.Millisecond) // less than the batch waits
+	defer cancel()
+	_, err := third.View.Enqueue(soon, []core.EnqueueRequest{later("b")})
+	require.NoError(t, err, "the batch waits for a and does not have b")
+	require.NoError(t, first.Rollback())
+	require.NoError(t, third.Rollback())
+	require.NoError(t, <-done)
+	counts, err := s.Counts(ctx, "")
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 1}, []int64{counts[core.StateDelayed], counts[core.StateWaiting]})
+	k.CheckInvariants(t, k.SchemaOf(s))
 }
 
 // longKeyedBatches: batches of several statements that want the same keys and ids, each in its own order, make one job of

@@ -94,6 +94,8 @@ func cases() []testCase {
 		{"LosersOfAKey", losersOfAKey},
 		{"KeyOfARefusedID", keyOfARefusedID},
 		{"RetriesLose", retriesLose},
+		{"RemovesFreeTheKey", removesFreeTheKey},
+		{"ReplacedAndNewInOneOrder", replacedAndNewInOneOrder},
 		{"KeysInOneOrder", keysInOneOrder},
 		{"LongKeyedBatches", longKeyedBatches},
 		{"ReplaceAndClaims", replaceAndClaims},
