@@ -32,6 +32,8 @@ func loopCases[Tx any]() []journalCase[Tx] {
 			demands: "when the context ends the batch under way commits or rolls back, and Run returns nil"},
 		{rule: "J11", name: "everything", run: loopEverything[Tx],
 			demands: "one worker runs effects, projections and taps; each can be left to others"},
+		{rule: "J8", name: "idle", run: loopIdle[Tx], needs: []Capability{CapInspector},
+			demands: "WaitIdle returns once projections and effects have reacted, to what effects recorded too, or says what it waits for"},
 	}
 }
 
@@ -263,6 +265,34 @@ func loopEnd[Tx any](k *jkit[Tx]) {
 	}
 	k.wantMarked("up to the cursor, and no further", "p", want...)
 	eq(k.kit, "failures: a stop is none", c.Failures, 0)
+}
+
+func loopIdle[Tx any](k *jkit[Tx]) {
+	j := k.journal()
+	k.marking(j, "p", journal.ProjectionOptions{}, k.inRef, k.out)
+	var ran heard[int]
+	k.ok("On", journal.On(j, "chain", k.inRef, func(ctx context.Context, e journal.Event[amount], c journal.Call[Tx]) error {
+		err := c.Journal.InTx(ctx, func(ctx context.Context, tx Tx) error {
+			next := k.inRef
+			if e.Payload.N == 5 {
+				next = k.out
+			}
+			_, err := c.Journal.Record(ctx, tx, key("a"), journal.AnyVersion, next.New(amount{e.Payload.N + 1}))
+			return err
+		})
+		ran.add(e.Payload.N)
+		return err
+	}))
+	k.ok("WaitIdle over an empty log", j.WaitIdle(k.ctx))
+	k.record(j, "a", k.deposits(1)...)
+	ended, cancel := context.WithTimeout(k.ctx, 10*time.Millisecond)
+	k.is("WaitIdle without a worker", j.WaitIdle(ended), context.DeadlineExceeded)
+	cancel()
+	stop := k.run(k.worker(j))
+	k.ok("WaitIdle", j.WaitIdle(k.ctx))
+	eqs(k.kit, "runs", ran.list(), []int{1, 2, 3, 4, 5})
+	eq(k.kit, "applied", len(k.applied("p")), 6)
+	stop()
 }
 
 func loopEverything[Tx any](k *jkit[Tx]) {

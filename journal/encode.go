@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/stintmq/stint/core"
@@ -33,7 +34,7 @@ func validMeta(meta map[string]string) error {
 		if err := validText("Meta", k); err != nil {
 			return err
 		}
-		if !utf8.ValidString(v) || hasNUL(v) {
+		if !utf8.ValidString(v) || strings.Contains(v, "\x00") {
 			return &core.InvalidError{Field: "Meta", Reason: fmt.Sprintf("value of %q is not valid UTF-8 without NUL", k)}
 		}
 		if size += len(k) + len(v); size > core.MaxMetadataBytes {
@@ -41,13 +42,4 @@ func validMeta(meta map[string]string) error {
 		}
 	}
 	return nil
-}
-
-func hasNUL(s string) bool {
-	for i := range len(s) {
-		if s[i] == 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,25 +110,19 @@ func TestWorkerThatCannotRun(t *testing.T) {
 	require.ErrorAs(t, err, &invalid)
 }
 
-// TestRecordIsBounded: no Record asks a store to take more than MaxRecordBytes (J1).
+// TestRecordIsBounded: no Record asks a store to take more than MaxRecordBytes, metadata included (J1).
 func TestRecordIsBounded(t *testing.T) {
-	j, err := journal.New(memstore.New(memstore.Options{}).Journal(), journal.Options{Limits: core.Limits{Payload: 40 << 20}})
+	j, err := journal.New(memstore.New(memstore.Options{}).Journal(), journal.Options{})
 	require.NoError(t, err)
 	long := journal.Type[string](journal.NewEntity[account]("long"), "said", nil)
-	record := func(drafts ...journal.Draft) error {
-		return j.InTx(t.Context(), func(ctx context.Context, tx memTx) error {
-			_, err := j.Record(ctx, tx, journal.EntityKey{Kind: "long", ID: "a"}, journal.AnyVersion, drafts...)
-			return err
-		})
-	}
-	half := journal.MaxRecordBytes / 2
-	first := long.New(strings.Repeat("x", half-2)) // in quotes
-	require.NoError(t, record(first, long.New(strings.Repeat("x", half-4)).WithMeta(map[string]string{"k": "v"})))
+	one := long.New(strings.Repeat("x", 2000)).WithMeta(map[string]string{"k": strings.Repeat("v", core.MaxMetadataBytes-1)})
+	err = j.InTx(t.Context(), func(ctx context.Context, tx memTx) error {
+		_, err := j.Record(ctx, tx, journal.EntityKey{Kind: "long", ID: "a"}, journal.AnyVersion, slices.Repeat([]journal.Draft{one}, journal.MaxEvents)...)
+		return err
+	})
 	var invalid *core.InvalidError
-	require.ErrorAs(t, record(first, long.New(strings.Repeat("x", half-4)).WithMeta(map[string]string{"k": "va"})), &invalid)
-	rows, err := j.History(t.Context(), journal.Filter{})
-	require.NoError(t, err)
-	require.Len(t, rows, 2)
+	require.ErrorAs(t, err, &invalid)
+	require.Equal(t, "Drafts", invalid.Field)
 }
 
 // TestDeclarationsPanic: mistakes in package variables show when the program starts.

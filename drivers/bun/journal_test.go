@@ -12,6 +12,7 @@ import (
 	"github.com/uptrace/bun"
 
 	bunstore "github.com/stintmq/stint/drivers/bun"
+	"github.com/stintmq/stint/internal/longlog"
 	"github.com/stintmq/stint/journal"
 )
 
@@ -101,4 +102,17 @@ func TestJournal(t *testing.T) {
 			require.NoError(t, <-done)
 		})
 	}
+}
+
+// TestLongEntity: Load keeps to its bounds, however long an entity's history is (J2).
+func TestLongEntity(t *testing.T) {
+	events, large := 20_000, 48
+	if raceEnabled { // under which SQLite is some thirty times slower
+		events, large = 2_000, 20
+	}
+	longlog.Test(t, open(t, bunstore.Options{Synchronous: "NORMAL"}).Journal(), events, large)
+}
+
+func BenchmarkLongEntity(b *testing.B) {
+	longlog.Benchmark(b, open(b, bunstore.Options{Synchronous: "NORMAL"}).Journal())
 }

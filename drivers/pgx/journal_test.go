@@ -15,6 +15,7 @@ import (
 
 	"github.com/stintmq/stint/core"
 	pgxstore "github.com/stintmq/stint/drivers/pgx"
+	"github.com/stintmq/stint/internal/longlog"
 	"github.com/stintmq/stint/internal/pgstore/pgstoretest"
 	"github.com/stintmq/stint/internal/pgtest"
 	"github.com/stintmq/stint/journal"
@@ -295,3 +296,10 @@ func TestStandbyTakesOver(t *testing.T) {
 	require.NoError(t, server.Restart()) // to be cleaned up
 	awake(t, l)
 }
+
+// TestLongEntity: Load keeps to its bounds, however long an entity's history is (J2).
+func TestLongEntity(t *testing.T) {
+	longlog.Test(t, kit.DB(t).Journal(kit.Open(t, nil)), 20_000, 48)
+}
+
+func BenchmarkLongEntity(b *testing.B) { longlog.Benchmark(b, kit.DB(b).Journal(kit.Open(b, nil))) }

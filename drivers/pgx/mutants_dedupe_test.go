@@ -5,7 +5,7 @@ import "github.com/stintmq/stint/internal/pgstore/pgstoretest"
 // Texts that say which statement it is.
 const (
 	inEntries = "with ordinality as u (name, key, n)"
-	inTake    = "insert into {}.dedupe as e"
+	inTake    = "insert into {}.dedupe as e (name, key, seq, turn, was, until, id)"
 	inReplace = "update {}.jobs set run_at"
 	inWindows = "update {}.dedupe set until"
 	inRevive  = "turn = $5::bigint for update"

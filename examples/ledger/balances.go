@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -60,29 +59,5 @@ func (b *bank) watch(ctx context.Context, every time.Duration, out io.Writer) {
 		printf(out, "%d events, balances %d behind, %d webhooks delivered, %d to go, %.0f transfers/s",
 			head.Seq, status[0].Lag, delivered, left, float64(now-seen)/every.Seconds())
 		seen = now
-	}
-}
-
-// settle waits until nothing is left to react to.
-func (b *bank) settle(ctx context.Context) error {
-	_, head, err := b.Cursors(ctx)
-	if err != nil {
-		return err
-	}
-	if err := b.WaitFor(ctx, "balances", head.Seq); err != nil {
-		return err
-	}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		_, left, err := b.webhooks(ctx)
-		if err != nil || left == 0 {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d webhooks are not delivered yet: %w", left, ctx.Err())
-		case <-tick.C:
-		}
 	}
 }

@@ -156,7 +156,7 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	did, err := b.load(working, in, cfg.batch)
 	took := time.Since(began)
 	if err == nil {
-		err = b.settle(working)
+		err = b.WaitIdle(working)
 	}
 	stop()
 	crew.Wait()

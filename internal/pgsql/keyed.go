@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/keyplan"
@@ -16,35 +15,6 @@ import (
 func Whole(reqs []core.EnqueueRequest) bool {
 	keyed := slices.ContainsFunc(reqs, func(r core.EnqueueRequest) bool { return r.Dedupe != nil })
 	return Parts(reqs) > 1 || keyed && (len(reqs) > 1 || reqs[0].ResolvedID() != "")
-}
-
-// keyed is a run of a call in which items have dedupe keys: it looks at ids and keys, plans, and acts on what it saw.
-// Items for which that was not so any more are planned again. Most keys are new: where no item depends on another the
-// first plan is that all are, without a look.
-func (e *enqueueing) keyed(ctx context.Context, left []int) error {
-	if !e.apart && e.independent(left) {
-		var err error
-		if left, err = e.round(ctx, left, keyplan.Make(e.reqs, left, time.Time{}, nil, nil)); err != nil {
-			return err
-		}
-	}
-	for try := 0; len(left) > 0; try++ {
-		if try == tries {
-			return errMoving
-		}
-		entries, now, err := e.s.entries(ctx, keysOf(e.reqs, left))
-		if err != nil {
-			return err
-		}
-		names, err := e.names(ctx, left)
-		if err != nil {
-			return err
-		}
-		if left, err = e.round(ctx, left, keyplan.Make(e.reqs, left, now, entries, names)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // independent reports whether no two items have an id or a key in common, and none has both, in a call of one statement.

@@ -5,7 +5,7 @@ package pgsql
 func working() []string {
 	return []string{
 		sqlFindOwn, sqlFindID, sqlNames, sqlHolders, sqlNumbers,
-		sqlInsert, sqlInsertKeyed, sqlTakeKeys, sqlTakenInVain, sqlEntries, sqlMoveWindows, sqlReplace, sqlLanes,
+		sqlInsert, sqlInsertKeyed, sqlTakeKeys, sqlTakenInVain, sqlLockKeys, sqlEntries, sqlMoveWindows, sqlReplace, sqlLanes,
 		sqlClaim, sqlJoin, sqlUnderToken, sqlSweep,
 		sqlExtend, sqlHeld,
 		sqlComplete, sqlCompleteTx, sqlSettle, sqlSettleTx, sqlTrim, sqlNamed, sqlAnswers,

@@ -2,6 +2,7 @@ package pgstoretest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -238,6 +239,40 @@ func keysInOneOrder(t testing.TB, k *Kit) {
 		require.NoError(t, <-one)
 	}
 	require.True(t, inOrder, "the batch waits for b and does not have a")
+}
+
+// replacedAndNewInOneOrder: a batch that waits for a key whose job it replaces does not have a new one that comes later.
+func replacedAndNewInOneOrder(t testing.TB, k *Kit) {
+	s := k.Open(t, nil)
+	ctx := context.Background()
+	later := func(key string) core.EnqueueRequest {
+		r := withKey(key, replacing)
+		r.Delay = time.Hour
+		return r
+	}
+	Enqueue(t, s, later("a"))
+	first, third := k.Begin(t, s), k.Begin(t, s)
+	Enqueue(t, first.View, later("a"))
+	done := make(chan error, 1)
+	go func() {
+		res, err := s.Enqueue(ctx, []core.EnqueueRequest{later("b"), later("a"), Request("job")})
+		for _, r := range res {
+			err = errors.Join(err, r.Err)
+		}
+		done <- err
+	}()
+	k.waiting(t, 1)
+	soon, cancel := context.WithTimeout(ctx, 900*time.Millisecond) // less than the batch waits
+	defer cancel()
+	_, err := third.View.Enqueue(soon, []core.EnqueueRequest{later("b")})
+	require.NoError(t, err, "the batch waits for a and does not have b")
+	require.NoError(t, first.Rollback())
+	require.NoError(t, third.Rollback())
+	require.NoError(t, <-done)
+	counts, err := s.Counts(ctx, "")
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 1}, []int64{counts[core.StateDelayed], counts[core.StateWaiting]})
+	k.CheckInvariants(t, k.SchemaOf(s))
 }
 
 // longKeyedBatches: batches of several statements that want the same keys and ids, each in its own order, make one job of

@@ -95,6 +95,7 @@ func cases() []testCase {
 		{"KeyOfARefusedID", keyOfARefusedID},
 		{"RetriesLose", retriesLose},
 		{"RemovesFreeTheKey", removesFreeTheKey},
+		{"ReplacedAndNewInOneOrder", replacedAndNewInOneOrder},
 		{"KeysInOneOrder", keysInOneOrder},
 		{"LongKeyedBatches", longKeyedBatches},
 		{"ReplaceAndClaims", replaceAndClaims},

@@ -1,0 +1,72 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stintmq/stint/core"
+)
+
+// WaitIdle returns when all that is declared here has reacted to all that was recorded: async projections have passed the
+// log's end, no job of an effect is pending, and nothing came to be meanwhile. Workers do that, here or elsewhere; taps are
+// not waited for. An effect that failed for good has reacted. A projection that stalls has not, nor has an effect in its
+// backoff: when ctx ends the error says what was waited for. For tests and programs that end; the store must be a
+// core.Inspector.
+func (j *Journal[Tx]) WaitIdle(ctx context.Context) error {
+	inspector, ok := core.As[core.Inspector](j.jobs)
+	if !ok {
+		return &core.UnsupportedError{Op: "WaitIdle", Reason: "the store is no Inspector"}
+	}
+	for wait := 5 * time.Millisecond; ; wait = min(wait*3/2, 200*time.Millisecond) {
+		busy, err := j.busy(ctx, inspector)
+		switch {
+		case err != nil && ctx.Err() == nil && !passing(ctx, err):
+			return err
+		case err != nil:
+			busy = err.Error()
+		case err == nil && busy == "":
+			return nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("journal: %s: %w", busy, ctx.Err())
+		}
+	}
+}
+
+// busy says what has not reacted yet; "": all has.
+func (j *Journal[Tx]) busy(ctx context.Context, inspector core.Inspector) (string, error) {
+	at, head, err := j.Cursors(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range at {
+		if s.Lag > 0 {
+			return fmt.Sprintf("projection %s is %d events behind", s.Name, s.Lag), nil
+		}
+	}
+	// A job that runs is pending until after what it recorded was committed.
+	pending, err := inspector.Stranded(ctx, nil) // by a name that is in no list: all of them
+	if err != nil {
+		return "", err
+	}
+	j.mu.RLock()
+	names := names(j.effects)
+	j.mu.RUnlock()
+	for _, name := range names {
+		for _, s := range pending {
+			if s.Name == EffectPrefix+name {
+				return fmt.Sprintf("effect %s has %d jobs to go", name, s.Count), nil
+			}
+		}
+	}
+	now, err := j.store.Head(ctx)
+	if err == nil && now.Seq != head.Seq {
+		return fmt.Sprintf("event %d was recorded meanwhile", now.Seq), nil
+	}
+	return "", err
+}
