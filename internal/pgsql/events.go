@@ -36,13 +36,21 @@ const (
 	sqlEntityVersion = `select version from {}.entities where kind = $1::text and id = $2::text`
 
 	eventColumns = `seq, version, causation, at, schema, kind, entity, type, correlation, meta, payload`
-
-	// before is what the payloads before an event come to.
-	sqlEntityPage = `select ` + eventColumns + ` from (
-			select *, sum(octet_length(payload)) over (order by version rows between unbounded preceding and current row) - octet_length(payload) as before
-			from (select * from {}.events where kind = $1::text and entity = $2::text and version > $3::bigint order by version limit $4::bigint) e) e
-		where before < $5::bigint order by version`
 )
+
+var sqlEntityPage = `select ` + eventColumns + eventPage(`kind = $1::text and entity = $2::text and version > $3::bigint`, `version`, `$4::bigint`, `$5::bigint`)
+
+// eventPage is the rest of a select of up to limit events that ends with the one whose payload reaches most bytes, if one
+// does. To add payloads up as they lie takes a tenth of the time that finding this event takes, which most pages do not have.
+func eventPage(where, order, limit, most string) string {
+	events := ` from {}.events where ` + where + ` order by ` + order + ` limit `
+	return events + `(select case when coalesce(sum(octet_length(payload)), 0) < ` + most + ` then ` + limit + ` else (
+			select count(*) from (
+				select sum(octet_length(payload)) over (order by ` + order + ` rows between unbounded preceding and current row) - octet_length(payload) as before
+				from (select ` + order + `, payload` + events + limit + `) e) e
+			where before < ` + most + `) end
+		from (select payload` + events + limit + `) e)`
+}
 
 // Append implements journal.Store.
 func (s *Session) Append(ctx context.Context, key journal.EntityKey, want journal.Expect, rows []journal.Row) (journal.Recorded, error) {
@@ -101,7 +109,7 @@ func solid(b []byte) []byte {
 	return b
 }
 
-// event scans the columns of events.
+// event scans the columns of events. One serves many rows.
 type event struct {
 	journal.Row
 	meta string
@@ -113,20 +121,23 @@ func (e *event) columns() []any {
 }
 
 func (e *event) row() (journal.Row, error) {
-	e.At = e.At.UTC()
+	row := e.Row
+	e.Payload = nil // the next one has its own
+	row.At = row.At.UTC()
 	if e.meta != "" {
-		if err := json.Unmarshal([]byte(e.meta), &e.Meta); err != nil {
+		if err := json.Unmarshal([]byte(e.meta), &row.Meta); err != nil {
 			return journal.Row{}, err
 		}
 	}
-	return e.Row, nil
+	return row, nil
 }
 
-func (s *Session) eventPage(ctx context.Context, text string, args ...any) ([]journal.Row, error) {
+func (s *Session) readEvents(ctx context.Context, text string, args ...any) ([]journal.Row, error) {
 	var out []journal.Row
+	var e event
+	into := e.columns()
 	err := sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
-		var e event
-		if err := r.Scan(e.columns()...); err != nil {
+		if err := r.Scan(into...); err != nil {
 			return err
 		}
 		row, err := e.row()
@@ -138,7 +149,7 @@ func (s *Session) eventPage(ctx context.Context, text string, args ...any) ([]jo
 
 // ReadEntity implements journal.Store.
 func (s *Session) ReadEntity(ctx context.Context, key journal.EntityKey, after int64, limit int) ([]journal.Row, error) {
-	return s.eventPage(ctx, sqlEntityPage, key.Kind, key.ID, after, int64(limit), int64(journal.MaxPageBytes))
+	return s.readEvents(ctx, sqlEntityPage, key.Kind, key.ID, after, int64(limit), int64(journal.MaxPageBytes))
 }
 
 // ReadLog implements journal.Store. Within an entity the order of versions is that of seqs.
@@ -168,7 +179,7 @@ func (s *Session) ReadLog(ctx context.Context, f journal.Filter) ([]journal.Row,
 	}
 	args = append(args, int64(f.Limit))
 	text := "select " + eventColumns + " from {}.events where " + strings.Join(conditions, " and ") + " order by " + order
-	return s.eventPage(ctx, text+" limit $"+strconv.Itoa(len(args))+"::bigint", args...)
+	return s.readEvents(ctx, text+" limit $"+strconv.Itoa(len(args))+"::bigint", args...)
 }
 
 // microsTime is a time as it is written, or none.

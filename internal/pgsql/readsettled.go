@@ -11,17 +11,14 @@ import (
 // newestSeq is the log's end. max() is planned as one pass over all of an index that is said to have a single entry.
 const newestSeq = `(select seq from {}.events order by seq desc limit 1)`
 
-const (
-	// sqlSettledPage ends with a row that is no event and tells of the server, at the same moment and also where there
-	// are no events. The payloads before an event of the page come to less than MaxPageBytes.
-	sqlSettledPage = `(select ` + eventColumns + ` from (
-			select *, sum(octet_length(payload)) over (order by seq rows between unbounded preceding and current row) - octet_length(payload) as before
-			from (select * from {}.events where seq > $1::bigint order by seq limit $2::bigint) e) e
-		where before < $3::bigint order by seq)
-		union all
-		select 0, coalesce(` + newestSeq + `, 0), 0, pg_postmaster_start_time(), pg_is_in_recovery()::integer,
-			current_setting('transaction_isolation'), '', '', '', '', ''::bytea`
+// sqlSettledPage ends with a row that is no event and tells of the server, at the same moment and also where there are no
+// events.
+var sqlSettledPage = `(select ` + eventColumns + eventPage(`seq > $1::bigint`, `seq`, `$2::bigint`, `$3::bigint`) + `)
+	union all
+	select 0, coalesce(` + newestSeq + `, 0), 0, pg_postmaster_start_time(), pg_is_in_recovery()::integer,
+		current_setting('transaction_isolation'), '', '', '', '', ''::bytea`
 
+const (
 	// onEvents are the locks of transactions that inserted into the log, or changed it, and are not over.
 	onEvents = `l.locktype = 'relation' and l.relation = {events} and l.mode = 'RowExclusiveLock' and l.granted
 		and l.database = (select oid from pg_database where datname = current_database())`
@@ -92,9 +89,10 @@ func (s *Session) readSettled(ctx context.Context, st *Settled, after int64, lim
 }
 
 func (s *Session) settledPage(ctx context.Context, after int64, limit int) (rows []journal.Row, end logEnd, err error) {
+	var e event
+	into := e.columns()
 	err = sqlexec.Each(ctx, s.x, func(r sqlexec.Rows) error {
-		var e event
-		if err := r.Scan(e.columns()...); err != nil {
+		if err := r.Scan(into...); err != nil {
 			return err
 		}
 		if e.Seq == 0 {
