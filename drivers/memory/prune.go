@@ -116,7 +116,7 @@ func (s *Store) Prune(ctx context.Context, req core.PruneRequest) (int, error) {
 			n++
 		}
 	}
-	s.sweepKeys(now, 2*limit)
+	s.sweepKeys(now, max(limit, 2*limit)) // which an int may not hold
 	return n, nil
 }
 

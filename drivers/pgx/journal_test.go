@@ -260,10 +260,15 @@ func TestStandbyTakesOver(t *testing.T) {
 	first := l.Add("a")
 	require.Equal(t, []int64{first}, l.Read(0))
 	standby := server.Standby(t)
+	awake(t, l)
+	second := l.Add("a")
 	other, execThere := onServer(t, standby)
 	db := other.DB(t)
 	var there *pgstoretest.Log
-	require.Eventually(t, func() bool { // it has the schema
+	require.Eventually(t, func() bool { // it follows
+		return execThere(`do $$ begin assert (select count(*) = 2 from "`+l.Schema()+`".events); end $$`) == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
 		s, err := db.On(l.Schema(), nil)
 		if err != nil {
 			return false
@@ -284,7 +289,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	for range 100 { // more than a sequence writes ahead
 		last = l.Add("a")
 	}
-	require.Len(t, l.Read(first), 100)
+	require.Len(t, l.Read(second), 100)
 	require.NoError(t, server.Kill())
 	require.NoError(t, execThere("select pg_promote()"))
 	require.Eventually(t, func() bool { _, err := there.TryRead(0); return err == nil }, 10*time.Second, 10*time.Millisecond)
@@ -292,7 +297,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	require.ErrorIs(t, err, journal.ErrAhead)
 	next := there.Add("a")
 	require.Less(t, next, last, "seqs are drawn again")
-	require.Equal(t, []int64{next}, there.Read(first))
+	require.Equal(t, []int64{next}, there.Read(second))
 	require.NoError(t, server.Restart()) // to be cleaned up
 	awake(t, l)
 }

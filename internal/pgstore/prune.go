@@ -27,7 +27,7 @@ func (s *Store) Prune(ctx context.Context, req core.PruneRequest) (int, error) {
 			return total, err
 		}
 	}
-	return total, s.sweepKeys(ctx, 2*limit)
+	return total, s.sweepKeys(ctx, max(limit, 2*limit)) // which an int may not hold
 }
 
 // sweepKeys looks at up to limit dedupe keys, from where it stopped the last time, for those that make no difference any

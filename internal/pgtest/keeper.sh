@@ -6,7 +6,7 @@
 # usage: sh -c "$(cat keeper.sh)" keeper BIN TEMP
 #
 #   init PASSWORD   makes the cluster
-#   copy PORT PASSWORD   makes a standby of the server there
+#   copy PORT PASSWORD DIR   makes a standby of another keeper's cluster, whose server is stopped
 #   start PORT      starts the server, answers when it accepts connections or has ended
 #   stop SIGNAL     sends the server a signal, answers when it has ended
 
@@ -69,8 +69,9 @@ while read -r command argument; do
 				--auth-host=password --locale=C --encoding=UTF8 --no-sync </dev/null >&2
 		;;
 	copy)
-		PGPASSWORD=${argument#* } "$(dirname "$(readlink -f "$bin/postgres")")/pg_basebackup" -h 127.0.0.1 -p "${argument% *}" -U postgres -D "$dir/data" \
-			-R -X stream -c fast --no-sync </dev/null >&2
+		from=${argument#* } port=${argument%% *}
+		cp -R "${from#* }/data" "$dir/data" && touch "$dir/data/standby.signal" &&
+			echo "primary_conninfo = 'host=127.0.0.1 port=$port user=postgres password=${from%% *}'" >>"$dir/data/postgresql.auto.conf"
 		;;
 	start) start "$argument" ;;
 	stop) stop "$argument" ;;

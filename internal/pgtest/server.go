@@ -61,13 +61,18 @@ func Start(t testing.TB, opts ...Options) *Server {
 	return s
 }
 
-// Standby makes a standby that follows the server, and returns when it accepts connections, which only read until
-// Promote. It is gone when the test has ended.
+// Standby makes a standby that follows the server, and returns when it accepts connections, which only read until it is
+// promoted. The server is restarted for it: not every release's binaries have the tool that copies a running one. It is
+// gone when the test has ended.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	standby, err := start(func(standby *Server) error {
 		standby.password = s.password
-		if err := standby.keeper.ask("copy", fmt.Sprint(s.port)+" "+s.password); err != nil {
+		err := s.Stop(Fast)
+		if err == nil {
+			err = standby.keeper.ask("copy", fmt.Sprint(s.port, " ", s.password, " ", s.keeper.dir))
+		}
+		if err = errors.Join(err, s.Restart()); err != nil {
 			return err
 		}
 		return standby.set(map[string]string{"unix_socket_directories": standby.keeper.dir})
