@@ -7,6 +7,8 @@ replace github.com/stintmq/stint => ../
 require (
 	github.com/ThreeDotsLabs/watermill v1.5.0
 	github.com/ThreeDotsLabs/watermill-sql/v4 v4.1.2
+	github.com/hallgren/eventsourcing/core v0.5.2
+	github.com/hallgren/eventsourcing/eventstore/sql v0.7.0
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/lib/pq v1.12.3
 	github.com/mikestefanello/backlite v0.6.0

@@ -40,6 +40,7 @@ type journaled struct {
 	payloads  [][]byte
 	told      atomic.Int64
 	mill      *watermilled
+	sourced   *sourced
 }
 
 // Journal measures it beside INSERTs into, and reads of, a table of the same columns, in alternating rounds.
@@ -129,14 +130,17 @@ func openJournaled(ctx context.Context, dsn string) (*journaled, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.mill, err = openWatermill(ctx, pool, b.payloads[0])
+	if b.mill, err = openWatermill(ctx, pool, b.payloads[0]); err != nil {
+		return nil, err
+	}
+	b.sourced, err = openSourced(dsn, b.payloads[0])
 	return b, err
 }
 
 func (b *journaled) close() error {
 	err := b.store.Close()
 	b.pool.Close()
-	return err
+	return errors.Join(err, b.sourced.db.Close())
 }
 
 func journalRound(ctx context.Context, dsn string, cfg Config, round int, note func(string, float64)) (err error) {
@@ -149,7 +153,8 @@ func journalRound(ctx context.Context, dsn string, cfg Config, round int, note f
 		ways := []struct {
 			name   string
 			append func(ctx context.Context, writer, batch int) error
-		}{{"bare", b.appendRaw}, {"bare with an outbox", b.appendOutbox}, {"journal", b.appendTo(b.plain)}, {"journal with an effect", b.appendTo(b.j)}, {"watermill", b.mill.append}}
+		}{{"bare", b.appendRaw}, {"bare with an outbox", b.appendOutbox}, {"journal", b.appendTo(b.plain)}, {"journal with an effect", b.appendTo(b.j)}, {"watermill", b.mill.append},
+			{"eventsourcing", b.sourced.append}}
 		for i := range ways {
 			way := ways[(i+round)%len(ways)]
 			what := fmt.Sprintf("append %d x %d: %s", c.writers, c.batch, way.name)
@@ -231,12 +236,18 @@ func (b *journaled) reactions(ctx context.Context, cfg Config, round int, note f
 			}
 		}
 	}
+	rate, err := b.sourced.scan()
+	if err != nil {
+		return err
+	}
+	note("scan, all in one query: eventsourcing", rate)
+
 	rebuilt := journal.NewProjection[pgx.Tx]("balances", journal.ProjectionOptions{Batch: 1000})
 	journal.Apply(rebuilt, b.deposited, func(ctx context.Context, tx pgx.Tx, e journal.Event[deposit]) error {
 		_, err := tx.Exec(ctx, "insert into balances values ($1, 1) on conflict (account) do update set events = balances.events + 1", e.Key.ID)
 		return err
 	})
-	rate, err := b.follow(ctx, rebuilt)
+	rate, err = b.follow(ctx, rebuilt)
 	if err != nil {
 		return err
 	}
