@@ -63,26 +63,44 @@ func (b *journaled) insertRaw(ctx context.Context, tx pgx.Tx, writer, batch int)
 func (b *journaled) readRaw(ctx context.Context, page int, decoded bool) (float64, error) {
 	began, n, after := time.Now(), 0, int64(0)
 	for {
-		rows, err := b.pool.Query(ctx, rawPage, after, page)
+		all, err := pageRaw(ctx, b.pool, after, page)
 		if err != nil {
 			return 0, err
 		}
-		var all []journal.Row
-		for rows.Next() {
-			var r journal.Row
-			var meta string
-			if err := rows.Scan(&r.Seq, &r.Version, &r.Causation, &r.At, &r.Schema, &r.Key.Kind, &r.Key.ID, &r.Type, &r.Correlation, &meta, &r.Payload); err != nil {
-				return 0, err
-			}
-			if decoded {
-				var d deposit
-				if err := json.Unmarshal(r.Payload, &d); err != nil {
+		if len(all) == 0 {
+			return float64(n) / time.Since(began).Seconds(), nil
+		}
+		if decoded {
+			for i := range all {
+				if err := json.Unmarshal(all[i].Payload, &deposit{}); err != nil {
 					return 0, err
 				}
 			}
-			all = append(all, r)
 		}
-		if err := rows.Err(); err != nil {
+		n, after = n+len(all), all[len(all)-1].Seq
+	}
+}
+
+// rebuildRaw reads the bare table and does for each event what the projection does, a page in a transaction.
+func (b *journaled) rebuildRaw(ctx context.Context, page int) (float64, error) {
+	began, n, after := time.Now(), 0, int64(0)
+	for {
+		var all []journal.Row
+		err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) (err error) {
+			if all, err = pageRaw(ctx, tx, after, page); err != nil {
+				return err
+			}
+			for i := range all {
+				if err := json.Unmarshal(all[i].Payload, &deposit{}); err != nil {
+					return err
+				}
+				if err := upsertBalance(ctx, tx, all[i].Key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			return 0, err
 		}
 		if len(all) == 0 {
@@ -90,4 +108,30 @@ func (b *journaled) readRaw(ctx context.Context, page int, decoded bool) (float6
 		}
 		n, after = n+len(all), all[len(all)-1].Seq
 	}
+}
+
+func upsertBalance(ctx context.Context, tx pgx.Tx, key journal.EntityKey) error {
+	_, err := tx.Exec(ctx, "insert into balances values ($1, 1) on conflict (account) do update set events = balances.events + 1", key.ID)
+	return err
+}
+
+type rawReader interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func pageRaw(ctx context.Context, from rawReader, after int64, page int) ([]journal.Row, error) {
+	rows, err := from.Query(ctx, rawPage, after, page)
+	if err != nil {
+		return nil, err
+	}
+	var all []journal.Row
+	for rows.Next() {
+		var r journal.Row
+		var meta string
+		if err := rows.Scan(&r.Seq, &r.Version, &r.Causation, &r.At, &r.Schema, &r.Key.Kind, &r.Key.ID, &r.Type, &r.Correlation, &meta, &r.Payload); err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, rows.Err()
 }
