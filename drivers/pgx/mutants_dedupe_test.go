@@ -5,6 +5,7 @@ import "github.com/stintmq/stint/internal/pgstore/pgstoretest"
 // Texts that say which statement it is.
 const (
 	inEntries = "with ordinality as u (name, key, n)"
+	inLock    = "select name, key, 0, nextval("
 	inTake    = "insert into {}.dedupe as e (name, key, seq, turn, was, until, id)"
 	inReplace = "update {}.jobs set run_at"
 	inWindows = "update {}.dedupe set until"
@@ -26,6 +27,8 @@ func dedupeMutants() []mutant {
 			{"where e.turn = excluded.was", "where e.turn is null"}}}, []string{"dedupe/pending"}},
 		{"keys are locked in the order of the request", &pgstoretest.Fault{In: inTake, Edits: edits{
 			{`order by name collate "C", key collate "C"`, "order by seq"}}}, []string{"KeysInOneOrder"}},
+		{"keys of a replace are locked backwards", &pgstoretest.Fault{In: inLock, Edits: edits{
+			{`order by name collate "C", key collate "C"`, `order by name collate "C" desc, key collate "C" desc`}}}, []string{"ReplacedAndNewInOneOrder"}},
 		{"jobs are inserted without their key", &pgstoretest.Fault{In: inTake, Edits: edits{
 			{"where key = '' or was = -1 or seq in (select seq from k)", "where true"}}}, []string{"LosersOfAKey"}},
 		{"jobs do not know their key", &pgstoretest.Fault{In: inTake, Edits: edits{

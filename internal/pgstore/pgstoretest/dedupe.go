@@ -241,8 +241,17 @@ func keysInOneOrder(t testing.TB, k *Kit) {
 	require.True(t, inOrder, "the batch waits for b and does not have a")
 }
 
-// replacedAndNewInOneOrder: a batch that waits for a key whose job it replaces does not have a new one that comes later.
+// replacedAndNewInOneOrder: a batch that waits for a key whose job it replaces does not have a new one that comes later,
+// whether it first took all keys for new or looked at them, as one with an id and a key does.
 func replacedAndNewInOneOrder(t testing.TB, k *Kit) {
+	looked := withKey("c")
+	looked.ID = "c"
+	for _, other := range []core.EnqueueRequest{Request("job"), looked} {
+		replacedAndNew(t, k, other)
+	}
+}
+
+func replacedAndNew(t testing.TB, k *Kit, other core.EnqueueRequest) {
 	s := k.Open(t, nil)
 	ctx := context.Background()
 	later := func(key string) core.EnqueueRequest {
@@ -255,7 +264,7 @@ func replacedAndNewInOneOrder(t testing.TB, k *Kit) {
 	Enqueue(t, first.View, later("a"))
 	done := make(chan error, 1)
 	go func() {
-		res, err := s.Enqueue(ctx, []core.EnqueueRequest{later("b"), later("a"), Request("job")})
+		res, err := s.Enqueue(ctx, []core.EnqueueRequest{later("b"), later("a"), other})
 		for _, r := range res {
 			err = errors.Join(err, r.Err)
 		}
