@@ -146,7 +146,7 @@ func mutants() []mutant {
 			{"where seq > $1::bigint", "where seq > $1::bigint and xmin::text::bigint < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"}}},
 			[]string{"JournalNothingElseWaits"}},
 		{"pages are in the order of transactions", &pgstoretest.Fault{In: "pg_is_in_recovery()", Edits: edits{
-			{"where before < $3::bigint order by seq", "where before < $3::bigint order by version desc"}}}, []string{"JournalBytes"}},
+			{"where seq > $1::bigint order by seq limit (select case", "where seq > $1::bigint order by version desc limit (select case"}}}, []string{"JournalBytes"}},
 		{"pages are of any size", &pgstoretest.Fault{In: "pg_is_in_recovery()", Edits: edits{
 			{"where before < $3::bigint", "where $3::bigint > 0"}}}, []string{"JournalLargePages"}},
 		{"an entity's pages are of any size", &pgstoretest.Fault{In: "version > $3::bigint", Edits: edits{
