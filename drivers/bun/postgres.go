@@ -62,7 +62,7 @@ func (o Options) listen(db *sql.DB) (pgstore.Listen, error) {
 	defer cancel()
 	shows, err := showsNetwork(ctx, db)
 	if err != nil {
-		return nil, fmt.Errorf("%w: no connection: %w", core.ErrUnavailable, err)
+		return nil, pgstd.Unconnected(err)
 	}
 	if !shows {
 		return nil, nil

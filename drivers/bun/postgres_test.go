@@ -141,3 +141,25 @@ func onPostgres(db *bun.DB, listen listening) (*pgstoretest.DB, error) {
 		Close: db.Close,
 	}, nil
 }
+
+// TestSecretsStayHidden: where the library reads a connection string only when it connects, no error shows it.
+func TestSecretsStayHidden(t *testing.T) {
+	const secret = "s3cret"
+	for _, driver := range []string{"postgres", "pgx"} {
+		for _, bad := range []string{"postgres://me:" + secret + "%et@host/", "postgres://me:" + secret + "@host:1x/", "host=x password='" + secret} {
+			db, err := sql.Open(driver, bad)
+			if err != nil { // pgx/stdlib reads it at once, perhaps
+				require.NotContains(t, err.Error(), secret)
+				continue
+			}
+			misread := bun.NewDB(db, pgdialect.New())
+			_, err = bunstore.New(misread, bunstore.Options{})
+			for _, err := range []error{err, bunstore.Migrate(t.Context(), misread, bunstore.Options{})} {
+				var invalid *core.InvalidError
+				require.ErrorAs(t, err, &invalid, "%s, %s", driver, bad)
+				require.NotContains(t, err.Error(), secret)
+			}
+			require.NoError(t, db.Close())
+		}
+	}
+}

@@ -150,6 +150,19 @@ func TestSecretsStayHidden(t *testing.T) {
 		require.ErrorAs(t, err, &invalid)
 		require.NotContains(t, err.Error(), secret)
 	}
+	for _, bad := range []string{"postgres://me:" + secret + "%et@host/", "postgres://me:" + secret + "@host:1x/", "postgres://me:" + secret + "/@host/",
+		"me:" + secret + "@localhost/x", "host=x password=my " + secret, "password='" + secret, `password=x\`, "connect_timeout=" + secret} {
+		misread, err := sql.Open("postgres", bad) // lib/pq reads it when it connects
+		require.NoError(t, err)
+		_, err = pqstore.New(misread, pqstore.Options{})
+		for _, err := range []error{err, pqstore.Migrate(t.Context(), misread, "")} {
+			var invalid *core.InvalidError
+			require.ErrorAs(t, err, &invalid, bad)
+			require.NotErrorIs(t, err, core.ErrUnavailable)
+			require.NotContains(t, err.Error(), secret)
+		}
+		require.NoError(t, misread.Close())
+	}
 	var said lockedBuffer
 	opts := pqstore.Options{DSN: "postgres://me:" + secret + "@127.0.0.1:1/x?sslmode=disable&connect_timeout=1", Schema: kit.Schema(t),
 		Logger: slog.New(slog.NewTextHandler(&said, nil))}

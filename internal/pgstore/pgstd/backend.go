@@ -129,14 +129,14 @@ func (b *Backend) lend(ctx context.Context, on pgstore.Conns, work func(*seat) e
 	grace := graceOf(ctx)
 	at, err := from.vacant(ctx)
 	if err != nil {
-		return unconnected(err)
+		return Unconnected(err)
 	}
 	var over atomic.Bool // who sets it gives the seat back
 	done := make(chan error, 1)
 	go func() {
 		err := from.connect(ctx, at)
 		if err != nil {
-			err = unconnected(err)
+			err = Unconnected(err)
 		} else {
 			err = work(at)
 		}
@@ -173,10 +173,6 @@ func await(ctx context.Context, grace time.Duration, done <-chan error) (error, 
 	case <-timer.C:
 		return nil, false
 	}
-}
-
-func unconnected(err error) error {
-	return &stdsql.NotSentError{Err: fmt.Errorf("%w: no connection: %w", core.ErrUnavailable, err)}
 }
 
 // broken reports whether an error leaves a connection that is of no use: the connection failed, or the server, or
