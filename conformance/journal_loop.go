@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -293,6 +294,25 @@ func loopIdle[Tx any](k *jkit[Tx]) {
 	eqs(k.kit, "runs", ran.list(), []int{1, 2, 3, 4, 5})
 	eq(k.kit, "applied", len(k.applied("p")), 6)
 	stop()
+
+	failing, bad := k.journal(), errors.New("no room")
+	p := journal.NewProjection[Tx]("q")
+	journal.Apply(p, k.inRef, func(context.Context, Tx, journal.Event[amount]) error { return bad })
+	k.ok("Project", failing.Project(p))
+	_, err := failing.CatchUp(k.ctx)
+	k.is("CatchUp of a projection that fails", err, bad)
+	for long := 20 * time.Millisecond; ; long *= 2 { // a slow store first looks late
+		ended, cancel = context.WithTimeout(k.ctx, long)
+		err = failing.WaitIdle(ended)
+		cancel()
+		if long > 5*time.Second || err == nil || strings.Contains(err.Error(), bad.Error()) {
+			break
+		}
+	}
+	k.is("WaitIdle for a projection that fails", err, context.DeadlineExceeded)
+	if !strings.Contains(err.Error(), bad.Error()) {
+		k.failf("WaitIdle for a projection that fails: got %v, want why", err)
+	}
 }
 
 func loopEverything[Tx any](k *jkit[Tx]) {

@@ -28,12 +28,13 @@ type BackoffOption func(*Backoff)
 // NoJitter makes the waits exact.
 func NoJitter() BackoffOption { return func(b *Backoff) { b.NoJitter = true } }
 
-// Exponential waits base after the first attempt, factor times as long after each further one, at most limit.
+// Exponential waits base after the first attempt, factor times as long after each further one, at most limit: each +-25 %
+// unless NoJitter() is given.
 func Exponential(base time.Duration, factor float64, limit time.Duration, opts ...BackoffOption) Backoff {
 	return Backoff{Kind: BackoffExponential, Base: base, Factor: factor, Max: limit}.with(opts)
 }
 
-// Fixed waits d after every attempt; Fixed(0) tries again at once.
+// Fixed waits d after every attempt, +-25 % unless NoJitter() is given; Fixed(0) tries again at once.
 func Fixed(d time.Duration, opts ...BackoffOption) Backoff {
 	return Backoff{Kind: BackoffFixed, Base: d}.with(opts)
 }

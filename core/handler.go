@@ -71,6 +71,7 @@ type handler struct {
 	queue     *queue
 	run       HandlerFunc
 	retryable func(error) bool
+	exact     bool           // its retries wait without jitter
 	place     string         // file:line of the registration
 	asked     handleSettings // of its registration
 }
@@ -86,7 +87,7 @@ func (w *Worker) register(h *handler, queueName string, opts []HandleOption) fun
 	if s.concurrency < 0 {
 		panic(&InvalidError{"Concurrency", "must not be negative"})
 	}
-	h.place = callerOutside()
+	h.place, h.exact = callerOutside(), w.opts.NoJitter
 	for _, v := range slices.Backward(w.opts.Middleware) {
 		h.run = v(h.run)
 	}

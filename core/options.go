@@ -193,6 +193,7 @@ type WorkerOptions struct {
 	Poll            time.Duration           // idle fallback where no wake came, +-25 %; 0: 5 s
 	Grace           time.Duration           // how long handlers may finish once Run's ctx ended; 0: 20 s; negative: none
 	ID              string                  // for operators only; "": random
+	NoJitter        bool                    // retries wait exactly as long as their Backoff says: for tests
 	Logger          *slog.Logger            // nil: discard. Handlers' errors are logged; payloads, results, metadata never
 	Middleware      []Middleware            // the first is the outermost
 

@@ -175,7 +175,9 @@ func isContextError(err, cause error) bool {
 func (r *run) failed(ack Ack, f *Failure, again bool) Ack {
 	ack.Failure = f
 	if attempt := r.rec.Attempts + 1; again && attempt < r.rec.MaxAttempts {
-		ack.Outcome, ack.Delay = OutcomeRetry, r.rec.Backoff.Delay(attempt)
+		backoff := r.rec.Backoff
+		backoff.NoJitter = backoff.NoJitter || r.handler.exact
+		ack.Outcome, ack.Delay = OutcomeRetry, backoff.Delay(attempt)
 	} else {
 		ack.Outcome = OutcomeFail
 	}

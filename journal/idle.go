@@ -18,15 +18,18 @@ func (j *Journal[Tx]) WaitIdle(ctx context.Context) error {
 	if !ok {
 		return &core.UnsupportedError{Op: "WaitIdle", Reason: "the store is no Inspector"}
 	}
+	busy := "" // what was waited for last
 	for wait := 5 * time.Millisecond; ; wait = min(wait*3/2, 200*time.Millisecond) {
-		busy, err := j.busy(ctx, inspector)
+		now, err := j.busy(ctx, inspector)
 		switch {
-		case err != nil && ctx.Err() == nil && !passing(ctx, err):
-			return err
-		case err != nil:
-			busy = err.Error()
-		case err == nil && busy == "":
+		case err == nil && now == "":
 			return nil
+		case err == nil:
+			busy = now
+		case ctx.Err() == nil && !passing(ctx, err):
+			return err
+		case ctx.Err() == nil || busy == "":
+			busy = err.Error()
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -46,7 +49,11 @@ func (j *Journal[Tx]) busy(ctx context.Context, inspector core.Inspector) (strin
 	}
 	for _, s := range at {
 		if s.Lag > 0 {
-			return fmt.Sprintf("projection %s is %d events behind", s.Name, s.Lag), nil
+			why := ""
+			if s.Failures > 0 {
+				why = fmt.Sprintf(", and failed %d times at event %d: %s", s.Failures, s.FailedSeq, s.LastError)
+			}
+			return fmt.Sprintf("projection %s is %d events behind%s", s.Name, s.Lag, why), nil
 		}
 	}
 	// A job that runs is pending until after what it recorded was committed.

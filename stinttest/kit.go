@@ -20,6 +20,7 @@
 package stinttest
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"testing"
@@ -35,8 +36,11 @@ type Options struct {
 	Start time.Time
 	// Bubble is for tests inside testing/synctest: the clock is the bubble's, and Advance sleeps.
 	Bubble bool
-	// Worker are the worker's options: middleware, hooks, and so on.
+	// Worker are the worker's options: middleware, hooks, and so on. Retries wait without jitter, whatever it says.
 	Worker core.WorkerOptions
+	// MaxRuns is how many runs one Drain, Work or Advance may come to before it fails the test, as a job that enqueues
+	// itself would go on for ever; 0: 100,000.
+	MaxRuns int
 }
 
 // Kit is a store, a worker on it, and a clock. Its methods, and the functions that take it, belong to the test's own
@@ -47,6 +51,7 @@ type Kit struct {
 
 	tb    testing.TB
 	clock clock
+	most  int   // runs of one call
 	ran   []Ran // by the drain that is under way
 }
 
@@ -67,7 +72,10 @@ func New(tb testing.TB, opts ...Options) *Kit {
 	default:
 		tb.Fatal("stinttest: New takes one Options at most")
 	}
-	k := &Kit{tb: tb, clock: newStill(o.Start)}
+	k := &Kit{tb: tb, clock: newStill(o.Start), most: cmp.Or(o.MaxRuns, 100_000)}
+	if k.most < 0 {
+		tb.Fatal("stinttest: MaxRuns must not be negative")
+	}
 	if o.Bubble {
 		k.clock = bubble{}
 	}
@@ -78,6 +86,7 @@ func New(tb testing.TB, opts ...Options) *Kit {
 		LeaseLost: func(_ context.Context, l core.LostLease) { k.ran = append(k.ran, lost(l, k.Now())) },
 		Missed:    func(_ context.Context, n int) { tb.Errorf("stinttest: %d runs were not seen", n) },
 	}}, o.Worker.Hooks...)
+	o.Worker.NoJitter = true
 	w, err := core.NewWorker(k.Store, o.Worker)
 	if err != nil {
 		tb.Fatalf("stinttest: %v", err)

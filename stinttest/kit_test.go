@@ -131,6 +131,52 @@ func TestFailuresAreSeen(t *testing.T) {
 	require.Contains(t, said, "panic: oops")
 }
 
+// TestEndlessWork fails the test and does not hang it.
+func TestEndlessWork(t *testing.T) {
+	for name, work := range map[string]func(*stinttest.Kit){
+		"Work": func(k *stinttest.Kit) { k.Work() }, "Advance": func(k *stinttest.Kit) { k.Advance(time.Hour) },
+	} {
+		for _, delay := range []time.Duration{0, time.Second} {
+			if name == "Work" && delay > 0 {
+				continue
+			}
+			said := fails(t, func(tb testing.TB) {
+				k := stinttest.New(tb, stinttest.Options{MaxRuns: 100})
+				again := core.NewTask[int]("again")
+				again.Handle(k.Worker, func(ctx context.Context, n int) error {
+					_, err := again.Enqueue(ctx, k.Store, n, core.Delay(delay))
+					return err
+				})
+				_, err := again.Enqueue(t.Context(), k.Store, 1)
+				require.NoError(t, err)
+				work(k)
+			})
+			require.Contains(t, said, "100 runs and no end, does a job enqueue itself? (Options.MaxRuns)", "%s, %v", name, delay)
+		}
+	}
+	k := stinttest.New(t, stinttest.Options{MaxRuns: 101})
+	many := core.NewTask[int]("many")
+	many.Handle(k.Worker, func(context.Context, int) error { return nil })
+	for i := range 100 {
+		_, err := many.Enqueue(t.Context(), k.Store, i)
+		require.NoError(t, err)
+	}
+	require.Len(t, k.Work(), 100)
+	require.Contains(t, fails(t, func(tb testing.TB) { stinttest.New(tb, stinttest.Options{MaxRuns: -1}) }), "MaxRuns")
+}
+
+// TestRetriesAreOnTime: Advance by a backoff runs the retry, with no chance in it.
+func TestRetriesAreOnTime(t *testing.T) {
+	for range 20 {
+		k := stinttest.New(t)
+		flaky := core.NewTask[int]("flaky", core.JobOptions[int]{Backoff: core.Fixed(time.Minute)})
+		flaky.Handle(k.Worker, func(context.Context, int) error { return errOffline })
+		_, err := flaky.Enqueue(t.Context(), k.Store, 1)
+		require.NoError(t, err)
+		require.Len(t, k.Advance(time.Minute), 2)
+	}
+}
+
 // TestMessagesSayWhatIsThere.
 func TestMessagesSayWhatIsThere(t *testing.T) {
 	said := fails(t, func(tb testing.TB) { stinttest.Only(stinttest.New(tb), welcome) })
