@@ -153,6 +153,8 @@ func orderedCases[Tx any]() []journalCase[Tx] {
 			demands: "an ordered effect runs for an entity's events in order, retries included; other entities go on"},
 		{rule: "J5", name: "dead-is-passed", run: orderedDead[Tx], needs: inspect,
 			demands: "an ordered effect does not wait for a run that failed for good, or was cancelled"},
+		{rule: "J5", name: "gaps-keep-order", run: orderedGaps[Tx], needs: inspect,
+			demands: "an ordered effect waits for a run that is pending also where events between have no job: recorded by who does not have the effect, or removed"},
 	}
 }
 
@@ -211,12 +213,40 @@ func orderedDead[Tx any](k *jkit[Tx]) {
 	eqs(k.kit, "order", done.list(), want)
 }
 
+func orderedGaps[Tx any](k *jkit[Tx]) {
+	j, old := k.journal(), k.journal()
+	var done heard[string]
+	k.ok("On", journal.On(j, "e", k.inRef, func(_ context.Context, e journal.Event[amount], c journal.Call[Tx]) error {
+		if e.Version == 1 && c.Attempt < 3 {
+			return errors.New("not yet")
+		}
+		done.add(fmt.Sprint(e.Key.ID, e.Version))
+		return nil
+	}, journal.EffectOptions{Ordered: true}))
+	k.record(j, "a", k.deposits(1)...)
+	k.record(old, "a", k.deposits(10)...)
+	rec := k.record(j, "a", k.deposits(2)...)
+	want := []string{"a1", "a12", "a13"}
+	if k.admin != nil {
+		_, err := k.admin.Remove(k.ctx, journal.JobID("e", rec.Seqs[0]))
+		k.ok("Remove", err)
+		want = slices.Delete(want, 1, 2)
+	}
+	w := k.worker(j)
+	k.work(w)
+	eq(k.kit, "what ran before the first", done.len(), 0)
+	k.rounds(w, &done, len(want))
+	eqs(k.kit, "order", done.list(), want)
+}
+
 func backfillCases[Tx any]() []journalCase[Tx] {
 	return []journalCase[Tx]{
 		{rule: "J5", name: "idempotent", run: backfillTwice[Tx],
 			demands: "Backfill makes one job per event that the effect hears and that has none, however often it is called"},
 		{rule: "J5", name: "range", run: backfillRange[Tx],
 			demands: "Backfill makes jobs for from <= seq < to only; an unknown effect is ErrUnknownEffect"},
+		{rule: "J9", name: "waits-for-the-range", run: backfillWaits[Tx], needs: []Capability{capOverlap},
+			demands: "Backfill does not return before it made the jobs of the whole range: it waits for open transactions that appended, or says that it did"},
 	}
 }
 
@@ -241,6 +271,23 @@ func backfillTwice[Tx any](k *jkit[Tx]) {
 	got := slices.Sorted(slices.Values(ran.list()))
 	eq(k.kit, "runs", len(got), 602)
 	eq(k.kit, "different runs", len(slices.Compact(got)), 602)
+}
+
+func backfillWaits[Tx any](k *jkit[Tx]) {
+	old, j := k.journal(), k.journal()
+	k.effect(j, "e", k.inRef)
+	open := k.begin()
+	_, err := old.Record(k.ctx, open.tx, key("slow"), journal.AnyVersion, k.inRef.New(amount{1}))
+	k.ok("Record", err)
+	end := k.record(old, "a", k.deposits(3)...).Last() + 1
+	for _, to := range []int64{end, 0} {
+		soon, cancel := context.WithTimeout(k.ctx, 50*time.Millisecond)
+		_, err = j.Backfill(soon, "e", 0, to)
+		cancel()
+		k.is("Backfill beside an open transaction", err, context.DeadlineExceeded)
+	}
+	open.commit()
+	k.backfill(j, 0, end, 4)
 }
 
 func backfillRange[Tx any](k *jkit[Tx]) {

@@ -35,6 +35,8 @@ func loopCases[Tx any]() []journalCase[Tx] {
 			demands: "one worker runs effects, projections and taps; each can be left to others"},
 		{rule: "J8", name: "idle", run: loopIdle[Tx], needs: []Capability{CapInspector},
 			demands: "WaitIdle returns once projections and effects have reacted, to what effects recorded too, or says what it waits for"},
+		{rule: "J9", name: "ahead-is-told", run: loopAhead[Tx],
+			demands: "a cursor that is ahead of the log is an AheadError for who applies and who waits, Cursors tells of it, and Reset ends it"},
 	}
 }
 
@@ -313,6 +315,36 @@ func loopIdle[Tx any](k *jkit[Tx]) {
 	if !strings.Contains(err.Error(), bad.Error()) {
 		k.failf("WaitIdle for a projection that fails: got %v, want why", err)
 	}
+}
+
+func loopAhead[Tx any](k *jkit[Tx]) {
+	j := k.journal()
+	k.marking(j, "p", journal.ProjectionOptions{}, k.inRef)
+	rec := k.record(j, "a", k.deposits(1)...)
+	k.ok("SaveCursor", k.store.InTx(k.ctx, func(ctx context.Context, tx Tx) error {
+		c, _, err := k.store.LockCursor(ctx, tx, "p@1", true)
+		if err != nil {
+			return err
+		}
+		c.Seq = rec.Last() + 1000
+		return k.store.SaveCursor(ctx, tx, c)
+	}))
+	_, err := j.CatchUp(k.ctx)
+	k.is("CatchUp", err, journal.ErrAhead)
+	at, _, err := j.Cursors(k.ctx)
+	k.ok("Cursors", err)
+	if at[0].Ahead == nil {
+		k.failf("Cursors says nothing of a cursor that is ahead: %+v", at[0])
+	}
+	k.is("WaitFor", j.WaitFor(k.ctx, "p", rec.Last()), journal.ErrAhead)
+	if k.suite.has[CapInspector] {
+		k.is("WaitIdle", j.WaitIdle(k.ctx), journal.ErrAhead)
+	}
+	k.ok("Reset", j.Reset(k.ctx, "p", nil))
+	_, err = j.CatchUp(k.ctx)
+	k.ok("CatchUp after a Reset", err)
+	k.ok("WaitFor after a Reset", j.WaitFor(k.ctx, "p", rec.Last()))
+	k.wantMarked("after a Reset", "p", rec.Last())
 }
 
 func loopEverything[Tx any](k *jkit[Tx]) {

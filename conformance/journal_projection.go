@@ -390,6 +390,14 @@ func inlineMode[Tx any](k *jkit[Tx]) {
 	eq(k.kit, "the error", *mode, journal.ModeError{Projection: "q@1"})
 	eq(k.kit, "events", len(k.all()), 1)
 	k.wantMarked("the async one", "q")
+
+	k.ok("Reset", async.Reset(k.ctx, "q", nil)) // it has passed nothing now, and is async all the same
+	err = inline.InTx(k.ctx, func(ctx context.Context, tx Tx) error {
+		_, err := inline.Record(ctx, tx, key("a"), journal.AnyVersion, k.out.New(amount{1}))
+		return err
+	})
+	wantError[*journal.ModeError](k.kit, "Record with what is async and was reset", err)
+	eq(k.kit, "events", len(k.all()), 1)
 }
 
 func inlineReset[Tx any](k *jkit[Tx]) {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -35,6 +36,10 @@ func (j *Journal[Tx]) Reset(ctx context.Context, projection string, clear func(c
 			if err := j.clearNotes(ctx, tx, space); err != nil {
 				return err
 			}
+		}
+		// A cursor that has passed nothing could be made an inline one.
+		if err := j.store.PutNote(ctx, tx, Note{asyncSpace, c.Name, []byte("1")}); err != nil {
+			return err
 		}
 		return j.store.SaveCursor(ctx, tx, Cursor{Name: c.Name})
 	})
@@ -72,6 +77,8 @@ type Status struct {
 	LastError string // of that event
 	RetryAt   time.Time
 	Parked    int64 // events put aside
+
+	Ahead *AheadError // the cursor is of another copy of the log, and stays where it is until a Reset; nil: it is not
 }
 
 // Cursors says where the declared projections stand, in order of registration, and where the log ends. Head's
@@ -109,14 +116,40 @@ func (j *Journal[Tx]) Cursors(ctx context.Context) ([]Status, Head, error) {
 				s.LagAge = max(head.Now.Sub(next[0].At), 0)
 			}
 		}
+		if !p.opts.Inline && head.Seq < c.Seq {
+			if err := j.checkAhead(ctx, c.Seq); err != nil && !errors.As(err, &s.Ahead) {
+				return nil, Head{}, err
+			}
+		}
 		out = append(out, s)
 	}
 	return out, head, nil
 }
 
+// checkAhead is for a cursor that no event is at, or beyond: if none ever was it is an *AheadError.
+func (j *Journal[Tx]) checkAhead(ctx context.Context, seq int64) error {
+	return j.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		_, err := j.store.ReadSettled(ctx, tx, seq, 1)
+		return err
+	})
+}
+
+// passed reports whether a cursor has passed a seq that is in the log; one that is ahead has passed nothing.
+func (j *Journal[Tx]) passed(ctx context.Context, c Cursor, seq int64) (bool, error) {
+	if c.Seq <= seq {
+		return c.Seq == seq, nil
+	}
+	rest, err := j.store.ReadLog(ctx, Filter{After: c.Seq - 1, Limit: 1})
+	if err == nil && len(rest) == 0 {
+		err = j.checkAhead(ctx, c.Seq)
+	}
+	return err == nil, err
+}
+
 // WaitFor returns when a projection has passed a seq, Recorded.Last say, or ctx ends: so that a reader sees what was
 // just written. An inline one has, once its transaction committed. An event that was put aside has been passed. A worker
-// of this journal tells it at once; what workers elsewhere do it finds by polling, every 200 ms at least.
+// of this journal tells it at once; what workers elsewhere do it finds by polling, every 200 ms at least. A cursor that is
+// ahead of the log is an *AheadError.
 func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64) error {
 	p, err := j.projection(projection)
 	if err != nil {
@@ -134,8 +167,15 @@ func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64)
 			return err
 		}
 		for _, c := range cursors {
-			if c.Name == p.cursor() && c.Seq >= seq {
+			if c.Name != p.cursor() {
+				continue
+			}
+			there, err := j.passed(ctx, c, seq)
+			switch {
+			case there:
 				return nil
+			case err != nil && ctx.Err() == nil && !passing(ctx, err):
+				return err
 			}
 		}
 		timer := time.NewTimer(wait)

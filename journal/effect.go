@@ -182,40 +182,47 @@ func (j *Journal[Tx]) perform(ctx context.Context, e *effect[Tx], seq int64) err
 	return e.run(ctx, j, rows[0], Call[Tx]{JobID: run.ID, Attempt: run.Attempt, Journal: j.Caused(rows[0].Header)})
 }
 
-// maxSkipped bounds how many ended runs an ordered effect looks past.
-const maxSkipped = 100
+// maxUnknown bounds how many events without a job an ordered effect looks past: where finished jobs are pruned they may be
+// an entity's whole history.
+const maxUnknown = 100
 
-// waits reports whether an earlier run for the same entity is pending.
+// waits reports whether an earlier run for the same entity is pending. Runs that failed, were cancelled or removed, and
+// events that have none, may lie between; a run that completed waited for those before it.
 func (j *Journal[Tx]) waits(ctx context.Context, e *effect[Tx], row Row) (bool, error) {
 	inspector, ok := core.As[core.Inspector](j.jobs)
 	if !ok {
 		return false, core.Unrecoverable(&core.UnsupportedError{Op: "an ordered effect", Reason: "the store is no Inspector"})
 	}
-	f := Filter{Kind: row.Key.Kind, EntityID: row.Key.ID, Type: row.Type, Before: row.Seq, Newest: true, Limit: maxSkipped}
-	before, err := j.store.ReadLog(ctx, f)
-	if err != nil {
-		return false, err
-	}
-	for _, r := range before {
-		rec, err := inspector.Get(ctx, JobID(e.name, r.Seq))
-		switch {
-		case errors.Is(err, core.ErrNotFound): // pruned, or from before the effect was there
-			return false, nil
-		case err != nil:
+	f := Filter{Kind: row.Key.Kind, EntityID: row.Key.ID, Type: row.Type, Before: row.Seq, Newest: true, Limit: 1}
+	for unknown := 0; ; f.Limit = min(f.Limit*8, maxUnknown) {
+		before, err := j.store.ReadLog(ctx, f)
+		if err != nil || len(before) == 0 {
 			return false, err
-		case rec.State.Pending():
-			return true, nil
-		case rec.State == core.StateCompleted:
-			return false, nil
 		}
+		for _, r := range before {
+			rec, err := inspector.Get(ctx, JobID(e.name, r.Seq))
+			switch {
+			case errors.Is(err, core.ErrNotFound):
+				if unknown++; unknown == maxUnknown {
+					return false, nil
+				}
+			case err != nil:
+				return false, err
+			case rec.State.Pending():
+				return true, nil
+			case rec.State == core.StateCompleted:
+				return false, nil
+			}
+		}
+		f.Before = before[len(before)-1].Seq
 	}
-	return false, nil
 }
 
 // Backfill makes the jobs of an effect for events that were recorded before it was declared: those with from <= seq <
 // to; 0: from the beginning, to the end. It returns how many it made. Events that have a job are left alone, so it may be
 // repeated, and overlap with what Record does, as long as the records of finished jobs are kept: name a range that ends
-// where the effect was deployed if it may be older than that.
+// where the effect was deployed if it may be older than that. Where an open transaction may still fill a hole in the range
+// it waits for that, until ctx ends: what was made by then is there.
 func (j *Journal[Tx]) Backfill(ctx context.Context, name string, from, to int64) (int, error) {
 	j.mu.RLock()
 	e := j.effects[name]
@@ -223,8 +230,16 @@ func (j *Journal[Tx]) Backfill(ctx context.Context, name string, from, to int64)
 	if e == nil {
 		return 0, fmt.Errorf("%w: %q", ErrUnknownEffect, name)
 	}
+	head, err := j.store.Head(ctx)
+	if err != nil {
+		return 0, err
+	}
+	last := head.Seq // the last event of the range
+	if to != 0 {
+		last = min(to-1, last)
+	}
 	made, after := 0, max(from-1, 0)
-	for {
+	for wait := time.Duration(0); after < last; {
 		var rows []Row
 		n := 0
 		err := j.store.InTx(ctx, func(ctx context.Context, tx Tx) (err error) {
@@ -246,13 +261,26 @@ func (j *Journal[Tx]) Backfill(ctx context.Context, name string, from, to int64)
 			return made, err
 		}
 		made += n
-		if len(rows) == 0 {
-			return made, nil
+		if len(rows) > 0 {
+			after, wait = rows[len(rows)-1].Seq, 0
+			continue
 		}
-		if after = rows[len(rows)-1].Seq; to != 0 && after >= to-1 {
-			return made, nil
+		if head, err = j.store.Head(ctx); err != nil {
+			return made, err
+		}
+		if last = min(last, head.Seq); after >= last { // somebody deleted the end
+			break
+		}
+		wait = min(wait*3/2+time.Millisecond, 200*time.Millisecond)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return made, fmt.Errorf("journal: events beyond %d wait for an open transaction: %w", after, ctx.Err())
 		}
 	}
+	return made, nil
 }
 
 // StrandedEffect counts the pending jobs of an effect that this journal does not have (J6).

@@ -47,14 +47,8 @@ func (j *Journal[Tx]) busy(ctx context.Context, inspector core.Inspector) (strin
 	if err != nil {
 		return "", err
 	}
-	for _, s := range at {
-		if s.Lag > 0 {
-			why := ""
-			if s.Failures > 0 {
-				why = fmt.Sprintf(", and failed %d times at event %d: %s", s.Failures, s.FailedSeq, s.LastError)
-			}
-			return fmt.Sprintf("projection %s is %d events behind%s", s.Name, s.Lag, why), nil
-		}
+	if text, err := behind(at); text != "" || err != nil {
+		return text, err
 	}
 	// A job that runs is pending until after what it recorded was committed.
 	pending, err := inspector.Stranded(ctx, nil) // by a name that is in no list: all of them
@@ -71,9 +65,29 @@ func (j *Journal[Tx]) busy(ctx context.Context, inspector core.Inspector) (strin
 			}
 		}
 	}
-	now, err := j.store.Head(ctx)
-	if err == nil && now.Seq != head.Seq {
+	// What ran until then may have recorded, or reset a projection.
+	at, now, err := j.Cursors(ctx)
+	if err != nil {
+		return "", err
+	}
+	if now.Seq != head.Seq {
 		return fmt.Sprintf("event %d was recorded meanwhile", now.Seq), nil
 	}
-	return "", err
+	return behind(at)
+}
+
+// behind says what has not followed; "": all have.
+func behind(at []Status) (string, error) {
+	for _, s := range at {
+		switch {
+		case s.Ahead != nil:
+			return "", fmt.Errorf("projection %s: %w", s.Name, s.Ahead)
+		case s.Lag > 0 && s.Failures > 0:
+			return fmt.Sprintf("projection %s is %d events behind, and failed %d times at event %d: %s",
+				s.Name, s.Lag, s.Failures, s.FailedSeq, s.LastError), nil
+		case s.Lag > 0:
+			return fmt.Sprintf("projection %s is %d events behind", s.Name, s.Lag), nil
+		}
+	}
+	return "", nil
 }

@@ -193,6 +193,9 @@ func (j *Journal[Tx]) inline(ctx context.Context, tx Tx, rows []Row) error {
 // inlineSpace has a note for each inline projection whose cursor says so: a note is read without a lock.
 const inlineSpace = "inline"
 
+// asyncSpace has one for each async projection that was reset.
+const asyncSpace = "async"
+
 // claimInline sees to it that no worker applies an inline projection too: its cursor says so. The row is made once, by
 // the first transaction that commits, and only who does not see that yet locks it. Nothing outside of the transaction is
 // asked: it may hold the only connection.
@@ -223,6 +226,12 @@ func (j *Journal[Tx]) claimInline(ctx context.Context, tx Tx, p *Projection[Tx])
 	case c.Inline: // somebody was quicker
 		return nil
 	case c.Seq > 0 || c.FailedSeq > 0:
+		return &ModeError{name, false}
+	}
+	if note, err = find(ctx, j.store, tx, asyncSpace, name); err != nil {
+		return err
+	}
+	if note != nil {
 		return &ModeError{name, false}
 	}
 	j.mu.Lock()
