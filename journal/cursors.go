@@ -74,8 +74,9 @@ type Status struct {
 	Parked    int64 // events put aside
 }
 
-// Cursors says where the declared projections stand, in order of registration, and where the log ends. Head's
-// OldestAppender is what holds readers up.
+// Cursors says where the declared projections stand, in order of registration, and where the log ends. Those that this
+// journal does not declare, such as older versions that other processes have, or that nobody retired, are not listed.
+// Head's OldestAppender is what holds readers up.
 func (j *Journal[Tx]) Cursors(ctx context.Context) ([]Status, Head, error) {
 	stored, err := j.store.Cursors(ctx)
 	if err != nil {
