@@ -84,8 +84,8 @@ func (w *Worker[Tx]) Wake() {
 
 // Run works until ctx ends: no further effect is claimed, those that run settle as core.Worker.Run says, a batch under
 // way commits or rolls back, a tap that runs returns. Its error is that of core.Worker.Run. Run twice at once is
-// ErrRunning; afterwards it may be called again (J11). Taps hear what is
-// recorded once they have looked at the log, a moment after the call (J10).
+// ErrRunning; afterwards it may be called again (J11). Taps hear what is recorded once
+// they have looked at the log, a moment after the call (J10).
 func (w *Worker[Tx]) Run(ctx context.Context) error {
 	if !w.busy.CompareAndSwap(false, true) {
 		return ErrRunning
