@@ -81,8 +81,9 @@ type Status struct {
 	Ahead *AheadError // the cursor is of another copy of the log, and stays where it is until a Reset; nil: it is not
 }
 
-// Cursors says where the declared projections stand, in order of registration, and where the log ends. Head's
-// OldestAppender is what holds readers up.
+// Cursors says where the declared projections stand, in order of registration, and where the log ends. Those that this
+// journal does not declare, such as older versions that other processes have, or that nobody retired, are not listed.
+// Head's OldestAppender is what holds readers up.
 func (j *Journal[Tx]) Cursors(ctx context.Context) ([]Status, Head, error) {
 	stored, err := j.store.Cursors(ctx)
 	if err != nil {

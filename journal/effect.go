@@ -27,8 +27,8 @@ type EffectOptions struct {
 	Timeout     time.Duration // per run; 0: none
 	Keep        core.Keep
 	// Ordered runs the effect for the events of one entity in their order: a run waits while an earlier one is pending,
-	// its retries included. One that failed for good, or was cancelled, is not waited for. The store must be a
-	// core.Inspector.
+	// its retries included. One that failed for good, or was cancelled, is not waited for. A run that waits looks again in
+	// 20 ms to 5 s, and Worker.Drain leaves it. The store must be a core.Inspector.
 	Ordered bool
 }
 

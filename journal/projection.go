@@ -24,7 +24,8 @@ const (
 // ProjectionOptions of NewProjection.
 type ProjectionOptions struct {
 	// Version is part of the cursor's name: a new one is applied from the beginning of the log, beside the old one,
-	// which other processes may go on with. It should write to tables of its own. 0: 1.
+	// which other processes may go on with. It should write to tables of its own. The old cursor and its tables stay
+	// until they are removed by hand: docs/journal.md, Retiring a projection. 0: 1.
 	Version int
 	// Inline applies events in the transaction that records them, from the declaration's first Record on: no lag, and an
 	// error fails the Record. Events from before are not applied; there is no Reset.

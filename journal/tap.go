@@ -17,9 +17,11 @@ type tap struct {
 
 // Tap declares a function that every running worker calls for each event of the type that is recorded while it runs:
 // in order of seq, once per worker, and never again (J10). What it returns, and a panic, is logged and otherwise
-// nothing; events of a time when no worker ran are not seen. Taps read the log from where it ended when the worker
-// started, behind its settled horizon (J9): a broken wake channel delays them, and loses none. A transaction that was open when the
-// worker started, and commits later, may have drawn its seqs before that end: these are not seen.
+// nothing; events of a time when no worker ran are not seen. Taps read the log from where it ended when the worker first
+// looked at it, behind its settled horizon (J9): a broken wake channel delays them, and loses none. That first look is in a
+// worker's first Drain, after its effects and projections, or a moment after Run was called, on each Run anew: an event
+// recorded right after "go w.Run(ctx)" may be missed. A transaction that was open at that look, and commits later, may
+// have drawn its seqs before that end: these are not seen.
 func Tap[P, Tx any](j *Journal[Tx], name string, r Ref[P], run func(context.Context, Event[P]) error) error {
 	if r.def == nil || run == nil || name == "" {
 		return &core.InvalidError{Field: "Tap", Reason: "needs a name, a declared type and a function"}

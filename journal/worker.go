@@ -84,7 +84,8 @@ func (w *Worker[Tx]) Wake() {
 
 // Run works until ctx ends: no further effect is claimed, those that run settle as core.Worker.Run says, a batch under
 // way commits or rolls back, a tap that runs returns. Its error is that of core.Worker.Run. Run twice at once is
-// ErrRunning; afterwards it may be called again (J11).
+// ErrRunning; afterwards it may be called again (J11). Taps hear what is recorded once
+// they have looked at the log, a moment after the call (J10).
 func (w *Worker[Tx]) Run(ctx context.Context) error {
 	if !w.busy.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -118,8 +119,9 @@ func (w *Worker[Tx]) failed(err error) {
 }
 
 // Drain runs what is due now, without waiting for anything: effects, then projections until they have caught up, then
-// taps. It returns how many effects ran and how many events projections scanned. For tests and command lines; not while
-// Run does.
+// taps. It returns how many effects ran and how many events projections scanned. What was recorded before a worker's
+// first Drain, or in it by effects, taps don't hear: they begin at the log's end as it is then (J10). For tests and
+// command lines; not while Run does.
 func (w *Worker[Tx]) Drain(ctx context.Context, opts core.DrainOptions) (effects, events int, err error) {
 	if !w.busy.CompareAndSwap(false, true) {
 		return 0, 0, ErrRunning

@@ -16,7 +16,8 @@
 //
 // Due jobs that no handler is registered for stay where they are: stinttest.Pending tells. Finished jobs are never pruned.
 // Several takers (Options.Worker.Concurrency) run jobs in no order. A journal is on k.Store.Journal(): give its effects to
-// k.Worker by Journal.Handle, and let its projections follow by Journal.CatchUp.
+// k.Worker by Journal.Handle, and let its projections follow by Journal.CatchUp. Projections that write SQL want a database:
+// docs/journal.md, Testing.
 package stinttest
 
 import (
