@@ -16,6 +16,8 @@ func parkCases[Tx any]() []journalCase[Tx] {
 			demands: "with ParkEntity the later events of a poison event's entity are put aside in order, and other entities go on"},
 		{rule: "J7", name: "replay", run: parkReplay[Tx],
 			demands: "Replay applies an entity's parked events in order, all or none; later ones go their way again"},
+		{rule: "J7", name: "replay-closed", run: parkClosed[Tx],
+			demands: "Replay and Discard for a cursor that is inline, or was closed, are a ModeError and change nothing"},
 		{rule: "J7", name: "discard", run: parkDiscard[Tx],
 			demands: "Discard drops an entity's parked events, and only its; later ones go their way again"},
 		{rule: "J7", name: "many-entities", run: parkMany[Tx],
@@ -117,6 +119,27 @@ func parkReplay[Tx any](k *jkit[Tx]) {
 	eq(k.kit, "replayed again", n, 0)
 	_, err = j.Replay(k.ctx, "nobody", key("a"))
 	k.is("Replay of nobody", err, journal.ErrUnknownProjection)
+}
+
+func parkClosed[Tx any](k *jkit[Tx]) {
+	j := k.journal()
+	var p poisoned
+	a, b := k.parkedOn(j, &p)
+	p.n = 0
+	k.ok("SaveCursor", k.store.InTx(k.ctx, func(ctx context.Context, tx Tx) error {
+		c, _, err := k.store.LockCursor(ctx, tx, "p@1", true)
+		if err != nil {
+			return err
+		}
+		c.Inline = true
+		return k.store.SaveCursor(ctx, tx, c)
+	}))
+	_, err := j.Replay(k.ctx, "p", key("a"))
+	wantError[*journal.ModeError](k.kit, "Replay", err)
+	_, err = j.Discard(k.ctx, "p", key("a"))
+	wantError[*journal.ModeError](k.kit, "Discard", err)
+	k.parked(j, a[1:]...)
+	k.wantMarked("after a Replay that was refused", "p", sorted(a[:1], b)...)
 }
 
 func parkDiscard[Tx any](k *jkit[Tx]) {

@@ -28,7 +28,7 @@ type EffectOptions struct {
 	Keep        core.Keep
 	// Ordered runs the effect for the events of one entity in their order: a run waits while an earlier one is pending,
 	// its retries included. One that failed for good, or was cancelled, is not waited for. A run that waits looks again in
-	// 20 ms to 5 s, and Worker.Drain leaves it. The store must be a core.Inspector.
+	// 20 ms to 5 s. Up to 100 events without a job may lie between. The store must be a core.Inspector.
 	Ordered bool
 }
 
@@ -176,11 +176,18 @@ func (j *Journal[Tx]) perform(ctx context.Context, e *effect[Tx], seq int64) err
 		case err != nil:
 			return err
 		case waits:
-			return core.Snooze(min(max(time.Since(run.EnqueuedAt)/8, 20*time.Millisecond), 5*time.Second))
+			j.waited.Add(1)
+			if j.draining.Load() > 0 {
+				return core.Snooze(minTurn)
+			}
+			return core.Snooze(min(max(time.Since(run.EnqueuedAt)/8, minTurn), 5*time.Second))
 		}
 	}
 	return e.run(ctx, j, rows[0], Call[Tx]{JobID: run.ID, Attempt: run.Attempt, Journal: j.Caused(rows[0].Header)})
 }
+
+// minTurn is how long an ordered effect waits at least before it looks whether it is its turn.
+const minTurn = 20 * time.Millisecond
 
 // maxUnknown bounds how many events without a job an ordered effect looks past: where finished jobs are pruned they may be
 // an entity's whole history.

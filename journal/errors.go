@@ -110,6 +110,6 @@ type ModeError struct {
 }
 
 func (e *ModeError) Error() string {
-	was := map[bool]string{true: "inline", false: "async"}[e.Inline]
-	return fmt.Sprintf("journal: projection %s was made %s, a change of that needs a new Version", e.Projection, was)
+	was := map[bool]string{true: "made inline, or retired", false: "made async"}[e.Inline]
+	return fmt.Sprintf("journal: projection %s was %s: it needs a new Version", e.Projection, was)
 }

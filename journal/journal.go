@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -36,6 +37,8 @@ type shared[Tx any] struct {
 	taps        []*tap
 	made        map[string]bool // inline projections whose cursor is known to be there
 	claimed     map[string]bool // those for which this process made one, in a transaction that may not have committed
+	waited      atomic.Int64    // runs of ordered effects that were not due in their order
+	draining    atomic.Int32    // workers that drain
 	moved       chan struct{}   // closed, and replaced, when a batch has been committed here
 }
 

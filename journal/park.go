@@ -118,7 +118,8 @@ func (j *Journal[Tx]) asides(ctx context.Context, space, projection string, limi
 }
 
 // Replay applies the parked events of an entity in order, in one transaction, and returns how many; if one fails, none
-// is. Later events of the entity then go their way again.
+// is. Later events of the entity then go their way again. Of a projection that was made inline, or retired, it is a
+// *ModeError.
 func (j *Journal[Tx]) Replay(ctx context.Context, projection string, key EntityKey) (int, error) {
 	return j.unpark(ctx, projection, key, func(ctx context.Context, tx Tx, p *Projection[Tx], seq int64) error {
 		rows, err := j.store.ReadSettled(ctx, tx, seq-1, 1) // parked, and so settled
@@ -153,6 +154,9 @@ func (j *Journal[Tx]) unpark(ctx context.Context, projection string, key EntityK
 		c, _, err := j.store.LockCursor(ctx, tx, p.cursor(), true)
 		if err != nil {
 			return err
+		}
+		if c.Inline {
+			return &ModeError{c.Name, true}
 		}
 		space := parkedSpace + c.Name
 		for {

@@ -118,8 +118,8 @@ func (w *Worker[Tx]) failed(err error) {
 	w.j.opts.Logger.Warn("journal: pass failed, will be repeated", "error", err)
 }
 
-// Drain runs what is due now, without waiting for anything: effects, then projections until they have caught up, then
-// taps. It returns how many effects ran and how many events projections scanned. What was recorded before a worker's
+// Drain runs what is due now, and waits for nothing but the turns of ordered effects: effects, then projections until they
+// have caught up, then taps. It returns how many effects ran and how many events projections scanned. What was recorded before a worker's
 // first Drain, or in it by effects, taps don't hear: they begin at the log's end as it is then (J10). For tests and
 // command lines; not while Run does.
 func (w *Worker[Tx]) Drain(ctx context.Context, opts core.DrainOptions) (effects, events int, err error) {
@@ -128,7 +128,7 @@ func (w *Worker[Tx]) Drain(ctx context.Context, opts core.DrainOptions) (effects
 	}
 	defer w.busy.Store(false)
 	if w.core != nil {
-		if effects, err = w.core.Drain(ctx, opts); err != nil {
+		if effects, err = w.drainEffects(ctx, opts); err != nil {
 			return effects, 0, err
 		}
 	}
@@ -148,6 +148,27 @@ func (w *Worker[Tx]) Drain(ctx context.Context, opts core.DrainOptions) (effects
 		}
 	}
 	return effects, events, errors.Join(append(errs, ctx.Err())...)
+}
+
+// drainEffects goes on as long as ordered effects wait for runs that do get on.
+func (w *Worker[Tx]) drainEffects(ctx context.Context, opts core.DrainOptions) (total int, err error) {
+	w.j.draining.Add(1)
+	defer w.j.draining.Add(-1)
+	for {
+		before := w.j.waited.Load()
+		n, err := w.core.Drain(ctx, opts)
+		total += n
+		waited := int(w.j.waited.Load() - before)
+		if err != nil || waited == 0 || n <= waited || ctx.Err() != nil {
+			return total, err
+		}
+		if opts.Limit > 0 {
+			if opts.Limit -= n; opts.Limit <= 0 {
+				return total, nil
+			}
+		}
+		rest(ctx, 2*minTurn) // beyond the longest that it may be, 3/4 of this is
+	}
 }
 
 // listen nudges the loops when the wake channel tells of events. It is a hint: a store without one is polled.

@@ -139,7 +139,7 @@ func TestTheFirstDrainTapsNothing(t *testing.T) {
 	}
 }
 
-// What the page says of ordered effects and Drain: one that waits for another is not due for a moment.
+// What the page says of ordered effects on the kit: one that waits for another is not due for a moment.
 func TestDrainLeavesAnOrderedEffectThatWaits(t *testing.T) {
 	k := stinttest.New(t)
 	j, err := journal.New(k.Store.Journal(), journal.Options{})
