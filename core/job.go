@@ -273,7 +273,8 @@ func (j *Job[P, R]) Handle(w *Worker, fn func(ctx context.Context, payload P) (R
 	return w.register(h, j.opts.Queue, opts)
 }
 
-// Task is a Job without a result. It has Job's Enqueue, EnqueueMany, Request, Execute, Await and Name.
+// Task is a Job without a result. It has Job's methods: Enqueue, EnqueueMany, Request, Execute, Await, Schedule,
+// Unschedule, Declare, Payload, IDOf, Name and so on.
 type Task[P any] struct{ *Job[P, None] }
 
 // NewTask declares a kind of work that has no result. It panics where NewJob does.

@@ -52,9 +52,9 @@ type Options struct {
 }
 
 // Store keeps jobs in one schema of one Postgres database. It implements core.Store, core.Inspector, core.Admin,
-// core.Retainer, core.Scheduler, core.Gauger, core.Migrator and core.TxStore[*sql.Tx] with the methods of these interfaces,
-// and is safe for concurrent use, also by several processes. A call without
-// a deadline is given a minute; one whose server says nothing ends two seconds after its deadline at the latest.
+// core.Retainer, core.Scheduler, core.Gauger, core.Migrator and core.TxStore[*sql.Tx]: it has Get, List, Counts, Attempts,
+// Explain, Retry, Cancel, CancelByKey, Promote, Remove, Pause, Resume, Paused, Prune, Gauges, Migrate and Close, which are
+// described there. It is safe for concurrent use, also by several processes. A call without a deadline is given a minute; one whose server says nothing ends two seconds after its deadline at the latest.
 // Enqueue tells other processes before it returns, unless they were told less than 5 ms ago: then they are when
 // these are over. Close leaves the application's *sql.DB open; after it every method returns an error that wraps
 // core.ErrUnavailable.

@@ -63,7 +63,7 @@ func (b *bank) audit(ctx context.Context, out io.Writer) error {
 	check(len(heard) == done, "%d distinct webhooks for %d transfers", len(heard), done)
 
 	printf(out, "in the bank: %d transfers, %d refused, %d accounts, whose balances make %d", done, counts[count{"transfer", "refused"}], len(folded), sum)
-	printf(out, "at the shop: %d distinct webhooks in %d calls that counted", len(heard), calls)
+	printf(out, "at the shop: %d distinct webhooks, each counted once, in %d calls that it answered", len(heard), calls)
 	if len(wrong) > 0 {
 		return fmt.Errorf("not exact: %w", errors.Join(wrong...))
 	}

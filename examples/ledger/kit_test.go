@@ -143,6 +143,6 @@ func simulated(t *testing.T, file string) string {
 		has[tr.From] -= tr.Amount
 		has[tr.To] += tr.Amount
 	}
-	return fmt.Sprintf("in the bank: %d transfers, %d refused, %d accounts, whose balances make 0\nat the shop: %d distinct webhooks in ",
+	return fmt.Sprintf("in the bank: %d transfers, %d refused, %d accounts, whose balances make 0\nat the shop: %d distinct webhooks, each counted once, in ",
 		completed, refused, len(has), completed)
 }

@@ -80,7 +80,7 @@ func enqueue(ctx context.Context, db database, cfg config, out *screen) error {
 			}
 		}
 		found += len(results)
-		out.status("%s files found", grouped(found))
+		out.status("%s files found so far", grouped(found))
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -48,7 +48,7 @@ func watch(ctx context.Context, db core.Inspector, t *tally, out *screen) error 
 			return nil
 		}
 		if idle.over(n[core.StateActive] > 0 && n[core.StateWaiting] == 0 && t.running.Load() == 0) {
-			out.printf("waiting for the leases of another run: if it was killed, they run out, and this one takes over in about %v", 2*lease)
+			out.printf("waiting for the leases of another run: if it was killed, they run out, and this one takes over in %v or so", 2*lease)
 		}
 		select {
 		case <-ctx.Done():
