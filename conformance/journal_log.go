@@ -132,6 +132,8 @@ func cursorCases[Tx any]() []journalCase[Tx] {
 			demands: "a cursor is saved by its transaction's commit, and not without"},
 		{rule: "J7", name: "busy", run: cursorBusy[Tx],
 			demands: "a cursor that another transaction has locked is answered as busy at once, and waited for if asked"},
+		{rule: "J7", name: "busy-while-new", run: cursorBusyNew[Tx], needs: []Capability{capOverlap},
+			demands: "a cursor that another transaction makes, whether it would have waited for it or not, is busy as one that is there"},
 		{rule: "J8", name: "clock", run: cursorClock[Tx],
 			demands: "LockCursor and Cursors say what time it is by the store's clock"},
 	}
@@ -236,6 +238,40 @@ func cursorBusy[Tx any](k *jkit[Tx]) {
 	k.ok("a transaction that waits", err)
 	eq(k.kit, "the other one ended", ended, true)
 	eq(k.kit, "seq once it is free", got.Seq, 9)
+}
+
+func cursorBusyNew[Tx any](k *jkit[Tx]) {
+	for _, waits := range []bool{true, false} {
+		for _, commits := range []bool{true, false} {
+			name := fmt.Sprintf("p-%t-%t@1", waits, commits)
+			t := k.begin()
+			c, ok, err := k.store.LockCursor(k.ctx, t.tx, name, waits)
+			k.ok("LockCursor", err)
+			eq(k.kit, "a cursor that nobody has is locked", ok, true)
+			c.Seq = 9
+			k.ok("SaveCursor", k.store.SaveCursor(k.ctx, t.tx, c))
+			k.in("a second transaction", func(ctx context.Context, tx Tx) error {
+				_, ok, err := k.store.LockCursor(ctx, tx, name, false)
+				eq(k.kit, "the cursor is free", ok, false)
+				return err
+			})
+			end, want := t.commit, int64(9)
+			if !commits {
+				end, want = t.rollback, 0
+			}
+			var got journal.Cursor
+			k.ok("a transaction that waits", k.behind(end, func(ctx context.Context) error {
+				return k.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+					c, ok, err := k.store.LockCursor(ctx, tx, name, true)
+					if got = c; err == nil && !ok {
+						err = fmt.Errorf("LockCursor with wait answered busy")
+					}
+					return err
+				})
+			}))
+			eq(k.kit, "seq once it is free", got.Seq, want)
+		}
+	}
 }
 
 func cursorClock[Tx any](k *jkit[Tx]) {

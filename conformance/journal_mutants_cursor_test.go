@@ -35,6 +35,14 @@ func journalCursorMutants() []journalMutant {
 				return o.LockCursor(ctx, tx, name, true)
 			}
 		}},
+		{"cursor", "a cursor that is being made is waited for", func(o *overlapping, b *brokenLog) {
+			b.lockCursor = func(ctx context.Context, tx *overTx, name string, wait bool) (journal.Cursor, bool, error) {
+				o.mu.Lock()
+				_, made := o.cursors[name]
+				o.mu.Unlock()
+				return o.LockCursor(ctx, tx, name, wait || !made)
+			}
+		}},
 		{"cursor", "nobody waits for a cursor", func(o *overlapping, b *brokenLog) {
 			b.lockCursor = func(ctx context.Context, tx *overTx, name string, _ bool) (journal.Cursor, bool, error) {
 				return o.LockCursor(ctx, tx, name, false)

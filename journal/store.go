@@ -41,8 +41,8 @@ type Store[Tx any] interface {
 	ReadLog(ctx context.Context, f Filter) ([]Row, error)
 
 	// LockCursor locks a cursor until the transaction ends, and returns it; one that is not there yet begins with Seq 0,
-	// and is listed once it was saved, if not before. Where somebody else has it locked: with wait it waits, else it
-	// returns false.
+	// and is listed once it was saved, if not before. Where somebody else has it locked, or makes it:
+	// with wait it waits, else it returns false.
 	LockCursor(ctx context.Context, tx Tx, name string, wait bool) (Cursor, bool, error)
 	// SaveCursor stores a cursor that is locked. RetryAt is in whole microseconds.
 	SaveCursor(ctx context.Context, tx Tx, c Cursor) error

@@ -60,7 +60,8 @@ func library(t *testing.T, k *pgstoretest.Kit) {
 	}
 	t.Run("Encoding", k.Encoding)
 	for _, name := range []string{"OddSchemaName", "DeadTransactions", "EndsBehindHeartbeats", "HeldRowHoldsNobodyUp", "TransactionsAboveReadCommitted", "LateCommit", "NilTx",
-		"ChannelHeals", "CloseTells", "Closed", "Worker", "JournalBytes", "JournalHoles", "JournalCommits", "JournalRetries"} {
+		"ChannelHeals", "CloseTells", "Closed", "Worker", "JournalBytes", "JournalHoles", "JournalCommits", "JournalRetries",
+		"JournalOtherTx"} {
 		t.Run(name, func(t *testing.T) { k.Case(t, name) })
 	}
 }
@@ -132,15 +133,18 @@ func onPostgres(db *bun.DB, listen listening) (*pgstoretest.DB, error) {
 			}
 			return &pgstoretest.Tx{Own: tx, View: s.(*bunstore.Store).WithTx(tx), X: pgstd.In(tx.Tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
 		},
+		Nested: func(ctx context.Context, tx *pgstoretest.Tx, do func(*pgstoretest.Tx) error) error {
+			return tx.Own.(bun.Tx).RunInTx(ctx, nil, func(_ context.Context, tx bun.Tx) error { return do(inBunTx(tx)) })
+		},
 		Journal: func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
-			return pgstoretest.JournalOf(s.(*bunstore.Store).Journal(), func(tx bun.Tx) *pgstoretest.Tx {
-				return &pgstoretest.Tx{Own: tx, X: pgstd.In(tx.Tx)}
-			})
+			return pgstoretest.JournalOf(s.(*bunstore.Store).Journal(), inBunTx)
 		},
 		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*bunstore.Store).WithTx(bun.Tx{}) },
 		Close: db.Close,
 	}, nil
 }
+
+func inBunTx(tx bun.Tx) *pgstoretest.Tx { return &pgstoretest.Tx{Own: tx, X: pgstd.In(tx.Tx)} }
 
 // TestSecretsStayHidden: where the library reads a connection string only when it connects, no error shows it.
 func TestSecretsStayHidden(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stintmq/stint/conformance"
@@ -97,7 +98,7 @@ func brokenKit(t *testing.T) (*pgstoretest.Kit, *pgstoretest.Rewriting) {
 		db.Begin = func(ctx context.Context, s pgstoretest.Store, repeatable bool) (*pgstoretest.Tx, error) {
 			tx, err := begin(ctx, s, repeatable)
 			if err == nil {
-				tx.View = pgxstore.View(s.(*pgxstore.Store), broken.Over(tx.X))
+				tx.View = pgxstore.View(s.(*pgxstore.Store), tx.Own.(pgx.Tx), broken.Over(tx.X))
 			}
 			return tx, err
 		}

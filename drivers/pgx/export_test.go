@@ -19,7 +19,9 @@ func NewOn(b pgstore.Backend, pool *pgxpool.Pool, opts Options) (*Store, error) 
 }
 
 // View is WithTx with an executor of the caller's.
-func View(s *Store, x sqlexec.Executor) core.TxView { return pgstore.View(s.store, x) }
+func View(s *Store, tx pgx.Tx, x sqlexec.Executor) core.TxView {
+	return pgstore.View(s.store, x, func() any { return connOf(tx) })
+}
 
 // Executor runs statements in a transaction.
 func Executor(tx pgx.Tx) sqlexec.Executor { return executor{tx} }

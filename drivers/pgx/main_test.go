@@ -98,6 +98,9 @@ func connectTo(dsn string, mode pgx.QueryExecMode, opts pgxstore.Options) (*pgst
 				Rollback: func() error { return tx.Rollback(ctx) },
 			}, nil
 		},
+		Nested: func(ctx context.Context, tx *pgstoretest.Tx, do func(*pgstoretest.Tx) error) error {
+			return pgx.BeginFunc(ctx, tx.Own.(pgx.Tx), func(tx pgx.Tx) error { return do(inTx(tx)) })
+		},
 		Journal: func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
 			return pgstoretest.JournalOf(s.(*pgxstore.Store).Journal(), inTx)
 		},

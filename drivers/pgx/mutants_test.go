@@ -198,5 +198,12 @@ func mutants() []mutant {
 			{"x as (delete from {}.dedupe where ctid", "x as (delete from {}.dedupe where false and ctid"}}}, []string{"dedupe/pruned"}},
 		{"prunes take no turns", &pgstoretest.Fault{In: "pg_try_advisory_xact_lock", Edits: edits{
 			{"select pg_try_advisory_xact_lock(", "select true or pg_try_advisory_xact_lock("}}}, []string{"OnePrunesAtATime"}},
+
+		{"who waits makes a cursor without the lock", &pgstoretest.Fault{In: "insert into {}.cursors", Edits: edits{
+			{" where pg_advisory_xact_lock(", " where $1::text is not null or pg_advisory_xact_lock("}}}, []string{"JournalCursors"}},
+		{"who does not wait makes a cursor without the lock", &pgstoretest.Fault{In: "insert into {}.cursors", Edits: edits{
+			{" where pg_try_advisory_xact_lock(", " where $1::text is not null or pg_try_advisory_xact_lock("}}}, []string{"JournalCursors"}},
+		{"busy cursors are waited for", &pgstoretest.Fault{In: "from {}.cursors where name", Edits: edits{
+			{" skip locked", ""}}}, []string{"JournalCursors"}},
 	}
 }

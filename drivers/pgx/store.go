@@ -113,10 +113,14 @@ func newOn(b pgstore.Backend, pool *pgxpool.Pool, opts Options) (*Store, error) 
 // job, the transaction can only be rolled back. How long a statement may take is for the context to say.
 func (s *Store) WithTx(tx pgx.Tx) core.TxView {
 	if tx == nil {
-		return pgstore.View(s.store, nil)
+		return pgstore.View(s.store, nil, nil)
 	}
-	return pgstore.View(s.store, executor{tx})
+	return pgstore.View(s.store, executor{tx}, func() any { return connOf(tx) })
 }
+
+// connOf tells a transaction from others that are open: each has a connection to itself. A savepoint of pgx is a pgx.Tx
+// of its own, on the connection of the one around it.
+func connOf(tx pgx.Tx) any { return tx.Conn() }
 
 // Journal keeps a journal in this store's schema, for journal.New.
 func (s *Store) Journal() journal.Store[pgx.Tx] {
@@ -129,7 +133,7 @@ func (s *Store) Journal() journal.Store[pgx.Tx] {
 }
 
 func newJournal(s *Store, in func(pgx.Tx) sqlexec.Executor) journal.Store[pgx.Tx] {
-	return pgstore.NewLog(s.store, s, in, func(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	return pgstore.NewLog(s.store, s, in, connOf, func(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 			err := do(ctx, tx)
 			if err != nil && tx.Conn().IsClosed() {

@@ -3,6 +3,7 @@ package pqstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net/url"
 	"os"
 	"testing"
@@ -89,6 +90,7 @@ func connect(dsn string) (*pgstoretest.DB, error) {
 			}
 			return &pgstoretest.Tx{Own: tx, View: s.(*pqstore.Store).WithTx(tx), X: pgstd.In(tx), Commit: tx.Commit, Rollback: tx.Rollback}, nil
 		},
+		Nested: nested,
 		Journal: func(s pgstoretest.Store) journal.Store[*pgstoretest.Tx] {
 			return pgstoretest.JournalOf(s.(*pqstore.Store).Journal(), func(tx *sql.Tx) *pgstoretest.Tx {
 				return &pgstoretest.Tx{Own: tx, X: pgstd.In(tx)}
@@ -97,4 +99,18 @@ func connect(dsn string) (*pgstoretest.DB, error) {
 		NilTx: func(s pgstoretest.Store) core.TxView { return s.(*pqstore.Store).WithTx(nil) },
 		Close: db.Close,
 	}, nil
+}
+
+// nested is by statements: database/sql knows no savepoints.
+func nested(ctx context.Context, tx *pgstoretest.Tx, do func(*pgstoretest.Tx) error) error {
+	if _, err := tx.X.Exec(ctx, "savepoint nested"); err != nil {
+		return err
+	}
+	err := do(tx)
+	if err != nil {
+		_, undone := tx.X.Exec(ctx, "rollback to savepoint nested")
+		return errors.Join(err, undone)
+	}
+	_, err = tx.X.Exec(ctx, "release savepoint nested")
+	return err
 }

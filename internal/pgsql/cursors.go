@@ -26,7 +26,7 @@ const (
 	sqlTryCursor    = selectCursor + ` skip locked`
 	sqlCursorThere  = `select count(*) from {}.cursors where name = $1::text`
 	newCursor       = `insert into {}.cursors (name, seq, inline, failures, failed_seq, last_error, parked) select $1::text, 0, false, 0, 0, '', 0`
-	sqlNewCursor    = newCursor + ` on conflict do nothing`
+	sqlNewCursor    = newCursor + ` where pg_advisory_xact_lock(hashtextextended($1::text, {events}::oid::bigint)) is not null on conflict do nothing`
 	sqlTryNewCursor = newCursor + ` where pg_try_advisory_xact_lock(hashtextextended($1::text, {events}::oid::bigint)) on conflict do nothing`
 	sqlSaveCursor   = `update {}.cursors set seq = $2::bigint, inline = $3::boolean, failures = $4::integer, failed_seq = $5::bigint, last_error = $6::text, parked = $7::bigint, retry_at = $8::timestamptz where name = $1::text`
 	sqlCursors      = `select ` + cursorColumns + ` from {}.cursors order by name`
@@ -38,7 +38,9 @@ const (
 
 // LockCursor implements journal.Store.
 func (s *Session) LockCursor(ctx context.Context, name string, wait bool) (journal.Cursor, bool, error) {
-	text, create := sqlTryCursor, sqlTryNewCursor // whoever makes it has it locked, and an insert would wait
+	// Whoever makes a cursor has it locked, and an insert of the same one would wait for him. So all that make one, also
+	// those who wait, hold an advisory lock from before the insert on: who does not want to wait sees that.
+	text, create := sqlTryCursor, sqlTryNewCursor
 	if wait {
 		text, create = sqlLockCursor, sqlNewCursor
 	}

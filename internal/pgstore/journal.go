@@ -17,6 +17,7 @@ type Log[Tx any] struct {
 	s     *Store
 	jobs  journal.Jobs[Tx]
 	in    func(Tx) sqlexec.Executor
+	id    func(Tx) any
 	begin Begin[Tx]
 }
 
@@ -24,9 +25,10 @@ type Log[Tx any] struct {
 // error.
 type Begin[Tx any] func(ctx context.Context, do func(context.Context, Tx) error) error
 
-// NewLog returns the journal of a store. in returns what runs statements in a transaction; nil: it is none.
-func NewLog[Tx any](s *Store, jobs journal.Jobs[Tx], in func(Tx) sqlexec.Executor, begin Begin[Tx]) *Log[Tx] {
-	return &Log[Tx]{s, jobs, in, begin}
+// NewLog returns the journal of a store. in returns what runs statements in a transaction; nil: it is none. id is one
+// comparable value for a transaction and all savepoints in it, which no other transaction has at the same time.
+func NewLog[Tx any](s *Store, jobs journal.Jobs[Tx], in func(Tx) sqlexec.Executor, id func(Tx) any, begin Begin[Tx]) *Log[Tx] {
+	return &Log[Tx]{s, jobs, in, id, begin}
 }
 
 // Jobs implements journal.Store.
@@ -42,6 +44,8 @@ func (l *Log[Tx]) InTx(ctx context.Context, do func(context.Context, Tx) error) 
 	committing := false
 	own := &ownTx{}
 	err := l.begin(context.WithValue(ctx, ownKey{l.s}, own), func(ctx context.Context, tx Tx) error {
+		own.id = l.id(tx)
+		defer own.end() // also if do panics
 		did = do(ctx, tx)
 		committing = did == nil
 		return did

@@ -160,3 +160,23 @@ func TestNewClosesWhatItTook(t *testing.T) {
 	require.ErrorAs(t, err, &invalid)
 	require.Equal(t, 2, f.closed)
 }
+
+// TestOwnTransactions: it is the transaction that says whose it is, not the context alone, and nothing is lost of what
+// comes at the last moment.
+func TestOwnTransactions(t *testing.T) {
+	s, _ := fresh(t)
+	mine, other := func() any { return 1 }, func() any { return 2 }
+	own := &ownTx{id: 1}
+	ctx := context.WithValue(t.Context(), ownKey{s}, own)
+	require.Same(t, own, s.own(ctx, mine))
+	require.Nil(t, s.own(ctx, other))
+	require.Nil(t, s.own(t.Context(), mine))
+	elsewhere, _ := fresh(t)
+	require.Nil(t, elsewhere.own(ctx, mine))
+
+	own.end()
+	require.Nil(t, s.own(ctx, mine), "its connection is somebody else's now")
+	require.True(t, own.add([]pgsql.News{{Queue: "q"}}), "before the commit")
+	require.Equal(t, []pgsql.News{{Queue: "q"}}, own.take())
+	require.False(t, own.add([]pgsql.News{{Queue: "q"}}), "nobody would tell it")
+}

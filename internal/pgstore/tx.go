@@ -11,14 +11,16 @@ import (
 )
 
 // View is the contract of s inside the caller's transaction (Q14): x runs statements there; nil: there is none, which
-// every call refuses. It is no method, since drivers' stores have all of Store's.
-func View(s *Store, x sqlexec.Executor) core.TxView { return view{s, x} }
+// every call refuses. id is what tells that transaction from others that are open, see NewLog. It is no method, since
+// drivers' stores have all of Store's.
+func View(s *Store, x sqlexec.Executor, id func() any) core.TxView { return view{s, x, id} }
 
 var errNoTx = &core.InvalidError{Field: "tx", Reason: "is nil"}
 
 type view struct {
-	s *Store
-	x sqlexec.Executor
+	s  *Store
+	x  sqlexec.Executor
+	id func() any
 }
 
 // Enqueue implements core.Enqueuer.
@@ -30,7 +32,7 @@ func (v view) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.E
 		return nil, err
 	}
 	var notify pgsql.Notify
-	own := v.s.own(ctx)
+	own := v.s.own(ctx, v.id)
 	if own == nil && !v.s.opts.QuietTx {
 		// Nobody here knows when the caller commits, so this process listens too.
 		notify = pgsql.Notify{Channel: v.s.channel, Origin: pgwake.Nobody}
@@ -39,8 +41,8 @@ func (v view) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.E
 	res, err := value(v.run(ctx), func(ctx context.Context, sn *session) ([]core.EnqueueResult, error) {
 		res, err := sn.Enqueue(ctx, reqs, notify)
 		laneless, strayed = sn.Laneless(), sn.Strayed()
-		if own != nil {
-			own.add(sn.Woken())
+		if own != nil && !own.add(sn.Woken()) {
+			v.s.spread(sn.Woken()) // it was committed meanwhile
 		}
 		return res, err
 	})

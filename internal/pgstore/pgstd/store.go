@@ -43,9 +43,9 @@ func New(b pgstore.Backend, db *sql.DB, opts pgstore.Options) (*Store, error) {
 // View is pgstore.View inside tx; nil: every call is refused.
 func View(s *Store, tx *sql.Tx) core.TxView {
 	if tx == nil {
-		return pgstore.View(s.store, nil)
+		return pgstore.View(s.store, nil, nil)
 	}
-	return pgstore.View(s.store, arrays{s.kept.In(tx)})
+	return pgstore.View(s.store, arrays{s.kept.In(tx)}, func() any { return tx })
 }
 
 // SchemaOf names the schema that holds a store's tables.
@@ -80,7 +80,7 @@ func Log[Tx any](s *Store, jobs journal.Jobs[Tx], unwrap func(Tx) *sql.Tx, begin
 		}
 		return arrays{s.kept.In(std)}
 	}
-	return pgstore.NewLog(s.store, jobs, in, begin)
+	return pgstore.NewLog(s.store, jobs, in, func(tx Tx) any { return unwrap(tx) }, begin)
 }
 
 // InTx runs do in a transaction at READ COMMITTED.

@@ -313,40 +313,6 @@ func journalRetries(t testing.TB, k *Kit) {
 	}
 }
 
-// journalCursors: one transaction at a time has a cursor, also while it is made, and who does not wait is told at once
-// (J7).
-func journalCursors(t testing.TB, k *Kit) {
-	l := k.Log(t)
-	for range 2 { // while it is made, and afterwards
-		holder, other := l.Begin(), l.Begin()
-		c, ok, err := l.Store.LockCursor(l.ctx, holder, "p@1", false)
-		require.NoError(t, err)
-		require.True(t, ok)
-		soon, cancel := context.WithTimeout(l.ctx, 2*time.Second)
-		_, ok, err = l.Store.LockCursor(soon, other, "p@1", false)
-		cancel()
-		require.NoError(t, err)
-		require.False(t, ok)
-		type got struct {
-			c  journal.Cursor
-			ok bool
-		}
-		done := make(chan got, 1)
-		go func() {
-			c, ok, _ := l.Store.LockCursor(l.ctx, other, "p@1", true)
-			done <- got{c, ok}
-		}()
-		k.waiting(t, 1)
-		c.Seq++
-		require.NoError(t, l.Store.SaveCursor(l.ctx, holder, c))
-		require.NoError(t, holder.Commit())
-		g := <-done
-		require.True(t, g.ok)
-		require.Equal(t, c.Seq, g.c.Seq)
-		require.NoError(t, other.Commit())
-	}
-}
-
 // journalWakesEffects: jobs of effects are told of after the commit, here and elsewhere (J12).
 func journalWakesEffects(t testing.TB, k *Kit) {
 	l := k.Log(t)

@@ -53,6 +53,9 @@ type DB struct {
 	Migrate func(ctx context.Context, schema string) error
 	// Begin begins a transaction at READ COMMITTED, or REPEATABLE READ, with the view of s.
 	Begin func(ctx context.Context, s Store, repeatable bool) (*Tx, error)
+	// Nested runs do behind a savepoint of a transaction of the journal's, as the library has them, and undoes what it did
+	// when it returns an error.
+	Nested func(ctx context.Context, tx *Tx, do func(*Tx) error) error
 	// Journal is the journal of a store of this driver's: see JournalOf.
 	Journal func(s Store) journal.Store[*Tx]
 	// NilTx is the view of no transaction.

@@ -143,6 +143,8 @@ func cases() []testCase {
 		{"JournalRetries", journalRetries},
 		{"JournalCursors", journalCursors},
 		{"JournalWakesEffects", journalWakesEffects},
+		{"JournalOtherTx", journalOtherTx},
+		{"JournalSavepoints", journalSavepoints},
 		{"JournalHoles", journalHoles},
 		{"JournalNothingElseWaits", journalNothingElseWaits},
 		{"JournalOwnEvents", journalOwnEvents},
