@@ -114,7 +114,7 @@ func newOn(b pgstore.Backend, db *sql.DB, opts Options) (*Store, error) {
 // be of the same database. Other processes are told by its commit.
 //
 // At READ COMMITTED, Postgres's default, a conflict with another transaction is waited for and answered. Above it
-// the database refuses what was changed meanwhile: core.ErrRetryTx. After an error other than an answer about one
+// the database refuses what was changed meanwhile: core.ErrRetryTx, which at any level also ends a deadlock (Q14). After an error other than an answer about one
 // job, the transaction can only be rolled back. How long a statement may take is for the context to say.
 func (s *Store) WithTx(tx *sql.Tx) core.TxView { return pgstd.View(s.store, tx) }
 
