@@ -11,10 +11,10 @@ type DrainOptions struct {
 	Limit int // jobs to claim at most; 0: no limit
 }
 
-// Drain claims and runs what is due now, round by round, until no queue has any more or Limit is reached, and
-// returns the number of jobs claimed. It has no loop but the heartbeat: no waiting, no sweep, so it does not
-// bring back jobs of workers that died, no pruning, and no slots of schedules. A round runs as many jobs at once as there
-// are takers. Once ctx ends nothing more is claimed; running jobs finish. Without handlers it returns 0 without a store call. The error is that of a
+// Drain claims and runs what is due now, round by round, until no queue has any more or Limit is reached, and returns the
+// number of jobs claimed. It has no loop but the heartbeat: no waiting, no sweep, so it does not bring back jobs of workers
+// that died, no pruning, and no slots of schedules. A round runs as many jobs at once as there are takers. Once ctx ends
+// nothing more is claimed; running jobs finish. Without handlers it returns 0 without a store call. The error is that of a
 // claim that failed, or a *ShutdownError (Q25).
 func (w *Worker) Drain(ctx context.Context, opts DrainOptions) (int, error) {
 	if opts.Limit < 0 {

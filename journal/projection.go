@@ -245,7 +245,8 @@ func (j *Journal[Tx]) claimInline(ctx context.Context, tx Tx, p *Projection[Tx])
 	return j.store.PutNote(ctx, tx, Note{inlineSpace, name, []byte("1")})
 }
 
-// confirmInline looks whether the claims of this process were committed: until it knows, each Record looks again. Not to be called within a transaction.
+// confirmInline looks whether the claims of this process were committed: until it knows, each Record looks again. Not to be
+// called within a transaction.
 func (j *Journal[Tx]) confirmInline(ctx context.Context) {
 	j.mu.RLock()
 	unsure := len(j.claimed) > 0

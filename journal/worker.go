@@ -119,9 +119,9 @@ func (w *Worker[Tx]) failed(err error) {
 }
 
 // Drain runs what is due now, and waits for nothing but the turns of ordered effects: effects, then projections until they
-// have caught up, then taps. It returns how many effects ran and how many events projections scanned. What was recorded before a worker's
-// first Drain, or in it by effects, taps don't hear: they begin at the log's end as it is then (J10). For tests and
-// command lines; not while Run does.
+// have caught up, then taps. It returns how many effects ran and how many events projections scanned. What was recorded
+// before a worker's first Drain, or in it by effects, taps don't hear: they begin at the log's end as it is then (J10). For
+// tests and command lines; not while Run does.
 func (w *Worker[Tx]) Drain(ctx context.Context, opts core.DrainOptions) (effects, events int, err error) {
 	if !w.busy.CompareAndSwap(false, true) {
 		return 0, 0, ErrRunning

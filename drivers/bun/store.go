@@ -48,11 +48,12 @@ import (
 	"github.com/stintmq/stint/internal/pgstore"
 )
 
-// Store keeps jobs in one SQLite database, or one schema of one Postgres database. It implements core.Store,
-// core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.Gauger, core.Migrator and core.TxStore[bun.Tx]: it has Get,
-// List, Counts, Attempts, Explain, Retry, Cancel, CancelByKey, Promote, Remove, Pause, Resume, Paused, Prune, Gauges, Migrate
-// and Close, which are described there. It is safe for concurrent use, also by several processes with handles of their own. After Close, which may be repeated and leaves a *bun.DB that New was given open,
-// every method returns an error that wraps core.ErrUnavailable.
+// Store keeps jobs in one SQLite database, or one schema of one Postgres database. It implements core.Store, core.Inspector,
+// core.Admin, core.Retainer, core.Scheduler, core.Gauger, core.Migrator and core.TxStore[bun.Tx]: it has Get, List, Counts,
+// Attempts, Explain, Retry, Cancel, CancelByKey, Promote, Remove, Pause, Resume, Paused, Prune, Gauges, Migrate and Close,
+// which are described there. It is safe for concurrent use, also by several processes with handles of their own. After
+// Close, which may be repeated and leaves a *bun.DB that New was given open, every method returns an error that wraps
+// core.ErrUnavailable.
 type Store struct {
 	engine
 	db   *bun.DB

@@ -54,10 +54,10 @@ type Options struct {
 // Store keeps jobs in one schema of one Postgres database. It implements core.Store, core.Inspector, core.Admin,
 // core.Retainer, core.Scheduler, core.Gauger, core.Migrator and core.TxStore[*sql.Tx]: it has Get, List, Counts, Attempts,
 // Explain, Retry, Cancel, CancelByKey, Promote, Remove, Pause, Resume, Paused, Prune, Gauges, Migrate and Close, which are
-// described there. It is safe for concurrent use, also by several processes. A call without a deadline is given a minute; one whose server says nothing ends two seconds after its deadline at the latest.
-// Enqueue tells other processes before it returns, unless they were told less than 5 ms ago: then they are when
-// these are over. Close leaves the application's *sql.DB open; after it every method returns an error that wraps
-// core.ErrUnavailable.
+// described there. It is safe for concurrent use, also by several processes. A call without a deadline is given a minute;
+// one whose server says nothing ends two seconds after its deadline at the latest. Enqueue tells other processes before it
+// returns, unless they were told less than 5 ms ago: then they are when these are over. Close leaves the application's
+// *sql.DB open; after it every method returns an error that wraps core.ErrUnavailable.
 type Store struct {
 	*store
 	db *sql.DB
@@ -113,9 +113,10 @@ func newOn(b pgstore.Backend, db *sql.DB, opts Options) (*Store, error) {
 // WithTx implements core.TxStore: what the view does happens when the caller commits tx, or not at all (Q14). tx must
 // be of the same database. Other processes are told by its commit.
 //
-// At READ COMMITTED, Postgres's default, a conflict with another transaction is waited for and answered. Above it
-// the database refuses what was changed meanwhile: core.ErrRetryTx, which at any level also ends a deadlock (Q14). After an error other than an answer about one
-// job, the transaction can only be rolled back. How long a statement may take is for the context to say.
+// At READ COMMITTED, Postgres's default, a conflict with another transaction is waited for and answered. Above it the
+// database refuses what was changed meanwhile: core.ErrRetryTx, which at any level also ends a deadlock (Q14). After an
+// error other than an answer about one job, the transaction can only be rolled back. How long a statement may take is for
+// the context to say.
 func (s *Store) WithTx(tx *sql.Tx) core.TxView { return pgstd.View(s.store, tx) }
 
 // Journal keeps a journal in this store's schema, for journal.New.
