@@ -174,8 +174,8 @@ func (j *Job[P, R]) Execute(ctx context.Context, s Store, payload P, opts ...Enq
 }
 
 // Await returns the result of a job once it completed. A job that failed, was cancelled or is gone is a
-// *JobError. It asks every 10 ms at first, then ever more rarely, at last every 200 ms, until ctx ends. The store
-// must be an Inspector.
+// *JobError. It asks every 10 ms at first, then ever more rarely, at last every 200 ms, until ctx ends or the store is
+// closed (ErrClosed). The store must be an Inspector.
 func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 	var result R
 	inspector, ok := As[Inspector](s)
@@ -187,6 +187,8 @@ func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return result, &JobError{ID: id}
+		case errors.Is(err, ErrClosed):
+			return result, fmt.Errorf("stint: await %s: %w", id, err)
 		case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown):
 			// A store that is away for a moment is no reason to lose the result.
 			if ctx.Err() != nil {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stintmq/stint/core"
@@ -114,7 +115,7 @@ func (j *Journal[Tx]) Cursors(ctx context.Context) ([]Status, Head, error) {
 	return out, head, nil
 }
 
-// WaitFor returns when a projection has passed a seq, Recorded.Last say, or ctx ends: so that a reader sees what was
+// WaitFor returns when a projection has passed a seq, Recorded.Last say, or ctx ends, or the store is closed: so that a reader sees what was
 // just written. An inline one has, once its transaction committed. An event that was put aside has been passed. A worker
 // of this journal tells it at once; what workers elsewhere do it finds by polling, every 200 ms at least.
 func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64) error {
@@ -130,7 +131,7 @@ func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64)
 		moved := j.moved
 		j.mu.RUnlock()
 		cursors, err := j.store.Cursors(ctx)
-		if err != nil && ctx.Err() == nil && !passing(ctx, err) {
+		if err != nil && ctx.Err() == nil && (errors.Is(err, core.ErrClosed) || !passing(ctx, err)) {
 			return err
 		}
 		for _, c := range cursors {

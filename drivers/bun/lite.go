@@ -71,14 +71,12 @@ func (s *lite) Close() error {
 	return err
 }
 
-var errClosed = fmt.Errorf("%w: the store is closed", core.ErrUnavailable)
-
 // enter counts a call in; whoever entered calls s.calls.Done.
 func (s *lite) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errClosed
+		return core.ErrClosed
 	}
 	s.calls.Add(1)
 	return nil

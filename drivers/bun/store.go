@@ -51,7 +51,7 @@ import (
 // Store keeps jobs in one SQLite database, or one schema of one Postgres database. It implements core.Store,
 // core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.Gauger, core.Migrator and core.TxStore[bun.Tx], and is safe for
 // concurrent use, also by several processes with handles of their own. After Close, which may be repeated and leaves a *bun.DB that New was given open,
-// every method returns an error that wraps core.ErrUnavailable.
+// every method returns an error that wraps core.ErrClosed.
 type Store struct {
 	engine
 	db   *bun.DB

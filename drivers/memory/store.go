@@ -99,7 +99,7 @@ func New(opts Options) *Store {
 	}
 }
 
-// Close ends every AwaitWake; from then on all methods return an error that wraps core.ErrUnavailable. It may be
+// Close ends every AwaitWake; from then on all methods return core.ErrClosed. It may be
 // repeated and always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
@@ -120,12 +120,10 @@ func (s *Store) enter(ctx context.Context) (time.Time, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return time.Time{}, errClosed()
+		return time.Time{}, core.ErrClosed
 	}
 	return core.Micros(s.clock.Now()), nil
 }
-
-func errClosed() error { return fmt.Errorf("memstore: closed: %w", core.ErrUnavailable) }
 
 type machineClock struct{}
 

@@ -55,7 +55,7 @@ type Options struct {
 // and is safe for concurrent use, also by several processes. A call without
 // a deadline is given a minute. Enqueue tells other processes before it returns, unless they were told less than 5 ms
 // ago: then they are when these are over. Close leaves the application's pool open; after it every method returns an
-// error that wraps core.ErrUnavailable.
+// error that wraps core.ErrClosed.
 type Store struct {
 	*store
 	pool *pgxpool.Pool

@@ -57,7 +57,7 @@ type Options struct {
 // a deadline is given a minute; one whose server says nothing ends two seconds after its deadline at the latest.
 // Enqueue tells other processes before it returns, unless they were told less than 5 ms ago: then they are when
 // these are over. Close leaves the application's *sql.DB open; after it every method returns an error that wraps
-// core.ErrUnavailable.
+// core.ErrClosed.
 type Store struct {
 	*store
 	db *sql.DB
