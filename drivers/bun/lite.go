@@ -39,6 +39,7 @@ type lite struct {
 // start prepares the statements and completes a store whose schema is there.
 func (s *lite) start(ctx context.Context) (*lite, error) {
 	s.end = make(chan struct{})
+	s.turn.end = s.end
 	s.hub = newHub(s.news, s.end)
 	var err error
 	if s.kept, err = stdsql.Keep(ctx, s.writer, litesql.Statements()); err != nil {

@@ -99,11 +99,14 @@ func New(opts Options) *Store {
 	}
 }
 
-// Close ends every AwaitWake; from then on all methods return core.ErrClosed. It may be
+// Close ends every AwaitWake, and every call that waits for the journal; from then on all methods return core.ErrClosed. It may be
 // repeated and always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.closed && s.events.end != nil {
+		close(s.events.end)
+	}
 	s.closed = true
 	for w := range s.waiters {
 		s.release(w)
