@@ -35,6 +35,9 @@ type Applied struct {
 //		Sync.Declare("sync", core.Schedule[SyncArgs]{Every: time.Minute}),
 //	)
 func ApplySchedules(ctx context.Context, s Store, group string, opts ApplyOptions, declared ...Declared) (Applied, error) {
+	if err := given("Store", s); err != nil {
+		return Applied{}, err
+	}
 	store, ok := As[Scheduler](s)
 	if !ok {
 		return Applied{}, errNoScheduler

@@ -61,6 +61,9 @@ type Enqueued struct {
 // Enqueue encodes the payload and stores a job. Give it a Store, or a transaction's TxView to enqueue by commit.
 // It is never repeated by the library: after ErrUnknown, repeat it yourself if the job has a Key or an ID.
 func (j *Job[P, R]) Enqueue(ctx context.Context, to Enqueuer, payload P, opts ...EnqueueOption) (Enqueued, error) {
+	if err := given("Store", to); err != nil {
+		return Enqueued{}, err
+	}
 	req, err := j.Request(ctx, payload, opts...)
 	if err != nil {
 		return Enqueued{}, err
@@ -78,6 +81,9 @@ func (j *Job[P, R]) Enqueue(ctx context.Context, to Enqueuer, payload P, opts ..
 // EnqueueMany stores a job per payload in few round trips. Results are positional and independent: one that was
 // refused carries its Err, the others land (Q11). The error is the whole call's; core.ID is one.
 func (j *Job[P, R]) EnqueueMany(ctx context.Context, to Enqueuer, payloads []P, opts ...EnqueueOption) ([]Enqueued, error) {
+	if err := given("Store", to); err != nil {
+		return nil, err
+	}
 	var shared enqueueSettings
 	for _, o := range opts {
 		o.applyEnqueue(&shared)
@@ -178,6 +184,9 @@ func (j *Job[P, R]) Execute(ctx context.Context, s Store, payload P, opts ...Enq
 // closed (ErrClosed). The store must be an Inspector.
 func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 	var result R
+	if err := given("Store", s); err != nil {
+		return result, err
+	}
 	inspector, ok := As[Inspector](s)
 	if !ok {
 		return result, &UnsupportedError{"Await", "the store is no Inspector"}
@@ -242,6 +251,9 @@ func (j *Job[P, R]) encodeResult(result R) ([]byte, error) {
 // with whatever else the transaction wrote, or not at all. Call it in a handler, with the handler's context and
 // TxStore.WithTx, then commit, then return nil; the worker asks the store whether the commit happened (Q14).
 func (j *Job[P, R]) Complete(ctx context.Context, in TxView, result R) error {
+	if err := given("TxView", in); err != nil {
+		return err
+	}
 	data, err := j.encodeResult(result)
 	if err != nil {
 		return err
@@ -250,15 +262,18 @@ func (j *Job[P, R]) Complete(ctx context.Context, in TxView, result R) error {
 }
 
 // Handle registers the function that does this work on w, from the job's queue unless core.Queue says otherwise.
-// Registering a name twice on one worker panics and names both places, and so does a nil function; registering on
-// a running worker takes effect at once. unregister lets running jobs finish and leaves queued ones in the store (Q17).
+// Registering a name twice on one worker panics and names both places; a nil worker or function panics with an
+// *InvalidError; registering on a running worker takes effect at once. unregister lets running jobs finish and leaves queued ones in the store (Q17).
 //
 // The handler's context ends with one of ErrCancelled, ErrTimeout, ErrLeaseLost, ErrLeaseDoubtful and ErrStopping
 // as its cause. nil completes the job, whatever happened meanwhile; any other error is an attempt used (Q19),
 // except those made by Snooze.
 func (j *Job[P, R]) Handle(w *Worker, fn func(ctx context.Context, payload P) (R, error), opts ...HandleOption) (unregister func()) {
+	if w == nil {
+		panic(&InvalidError{"Worker", fmt.Sprintf("must not be nil, to handle %q", j.name)})
+	}
 	if fn == nil {
-		panic(fmt.Sprintf("stint: nil handler for %q", j.name))
+		panic(&InvalidError{"Handler", fmt.Sprintf("must not be nil, to handle %q", j.name)})
 	}
 	h := &handler{name: j.name, retryable: j.opts.Retryable}
 	h.run = func(ctx context.Context, _ Run, data []byte) ([]byte, error) {

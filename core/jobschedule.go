@@ -35,6 +35,9 @@ type Schedule[P any] struct {
 // At each slot any worker of the store makes a job; the handler's Slot says for which. Its id is SlotID(key, slot), once
 // ever. The store must be a Scheduler.
 func (j *Job[P, R]) Schedule(ctx context.Context, s Store, key string, sch Schedule[P]) error {
+	if err := given("Store", s); err != nil {
+		return err
+	}
 	d := j.Declare(key, sch)
 	if d.Err != nil {
 		return d.Err
@@ -56,6 +59,9 @@ func (j *Job[P, R]) Schedule(ctx context.Context, s Store, key string, sch Sched
 // Unschedule removes a schedule of this job, and reports whether there was one. Jobs that it made stay. A key that a
 // schedule of another job has is a ScheduleConflictError. The store must be a Scheduler.
 func (j *Job[P, R]) Unschedule(ctx context.Context, s Store, key string) (bool, error) {
+	if err := given("Store", s); err != nil {
+		return false, err
+	}
 	store, _, err := j.scheduleHolder(ctx, s, key)
 	if err != nil {
 		return false, err

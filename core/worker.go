@@ -36,8 +36,8 @@ type Worker struct {
 
 // NewWorker returns a worker for s; InvalidError names an option that is out of range.
 func NewWorker(s Store, opts WorkerOptions) (*Worker, error) {
-	if s == nil {
-		return nil, &InvalidError{"Store", "must not be nil"}
+	if err := given("Store", s); err != nil {
+		return nil, err
 	}
 	opts, err := opts.withDefaults()
 	if err != nil {

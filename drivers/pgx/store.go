@@ -81,7 +81,7 @@ type SchemaError = core.SchemaError
 // migrated (Migrate; else *SchemaError).
 func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if pool == nil {
-		return nil, &core.InvalidError{Field: "pool", Reason: "is nil"}
+		return nil, &core.InvalidError{Field: "pool", Reason: "must not be nil"}
 	}
 	b, err := newBackend(pool, opts.PollOnly || opts.Listen != nil)
 	if err != nil {
@@ -151,5 +151,8 @@ func Migrations() fs.FS { return pgstore.Migrations() }
 // from several processes at once. A lock that others hold is waited for for a second at a time, so that no
 // heartbeat queues behind a migration that does; after five minutes it gives up.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	if pool == nil {
+		return &core.InvalidError{Field: "pool", Reason: "must not be nil"}
+	}
 	return pgstore.Migrate(ctx, &backend{shared: pool}, schema)
 }

@@ -83,7 +83,7 @@ type SchemaError = core.SchemaError
 // SetMaxOpenConns, if any, must be more than 5. The schema must have been migrated (Migrate; else *SchemaError).
 func New(db *sql.DB, opts Options) (*Store, error) {
 	if db == nil {
-		return nil, &core.InvalidError{Field: "db", Reason: "is nil"}
+		return nil, &core.InvalidError{Field: "db", Reason: "must not be nil"}
 	}
 	b, err := pgstd.NewBackend(db)
 	if err != nil {
@@ -136,5 +136,8 @@ func Migrations() fs.FS { return pgstore.Migrations() }
 // from several processes at once. A lock that others hold is waited for for a second at a time, so that no
 // heartbeat queues behind a migration that does; after five minutes it gives up.
 func Migrate(ctx context.Context, db *sql.DB, schema string) error {
+	if db == nil {
+		return &core.InvalidError{Field: "db", Reason: "must not be nil"}
+	}
 	return pgstd.Migrate(ctx, db, schema)
 }
