@@ -54,7 +54,7 @@ func ApplySchedules(ctx context.Context, s Store, group string, opts ApplyOption
 		err = a.clear(specs, opts.Remove)
 	}
 	if err != nil {
-		err = fmt.Errorf("stint: schedules of group %s: %w", group, err)
+		err = during(err, "schedules of group %s", group)
 	}
 	return a.done, err
 }
@@ -75,7 +75,7 @@ func declaredSpecs(group string, declared []Declared) ([]ScheduleSpec, error) {
 		}
 		specs[i].Group = group
 		if err := specs[i].Validate(Limits{Payload: MaxPayload}); err != nil {
-			return nil, fmt.Errorf("stint: schedule %s: %w", specs[i].Key, err)
+			return nil, during(err, "schedule %s", specs[i].Key)
 		}
 	}
 	slices.SortFunc(specs, byKey)

@@ -145,6 +145,24 @@ func (e *SchemaError) Error() string {
 	}
 }
 
+// during says what an error happened in. It reads as one message, with one "stint: ".
+func during(err error, format string, args ...any) error {
+	return &duringError{fmt.Sprintf(format, args...), err}
+}
+
+type duringError struct {
+	op  string
+	err error
+}
+
+func (e *duringError) Error() string {
+	const prefix = "stint: "
+	inner := strings.TrimPrefix(e.err.Error(), prefix)
+	return prefix + e.op + ": " + strings.ReplaceAll(inner, ": "+prefix, ": ")
+}
+
+func (e *duringError) Unwrap() error { return e.err }
+
 // JobError is what Await and Execute return for a job that did not complete.
 // State "" means gone: pruned, removed or never there; then errors.Is(err, ErrNotFound) holds. Of a cancelled job
 // errors.Is(err, ErrCancelled) does.

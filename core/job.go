@@ -43,7 +43,7 @@ func NewJob[P, R any](name string, opts ...JobOptions[P]) *Job[P, R] {
 	var r R
 	_, j.none = any(r).(None)
 	if err := j.request().Validate(Limits{}); err != nil {
-		panic(fmt.Sprintf("stint: NewJob(%q): %v", name, err))
+		panic(during(err, "NewJob(%q)", name).Error())
 	}
 	return j
 }
@@ -66,14 +66,14 @@ func (j *Job[P, R]) Enqueue(ctx context.Context, to Enqueuer, payload P, opts ..
 	}
 	req, err := j.Request(ctx, payload, opts...)
 	if err != nil {
-		return Enqueued{}, err
+		return Enqueued{}, during(err, "enqueue %s", j.name)
 	}
 	res, err := enqueue(ctx, to, []EnqueueRequest{req})
 	if err != nil {
-		return Enqueued{}, fmt.Errorf("stint: enqueue %s: %w", j.name, err)
+		return Enqueued{}, during(err, "enqueue %s", j.name)
 	}
 	if res[0].Err != nil {
-		return Enqueued{}, fmt.Errorf("stint: enqueue %s: %w", j.name, res[0].Err)
+		return Enqueued{}, during(res[0].Err, "enqueue %s", j.name)
 	}
 	return Enqueued{ID: res[0].ID, Duplicate: res[0].Duplicate}, nil
 }
@@ -89,7 +89,7 @@ func (j *Job[P, R]) EnqueueMany(ctx context.Context, to Enqueuer, payloads []P, 
 		o.applyEnqueue(&shared)
 	}
 	if shared.req.ID != "" {
-		return nil, &InvalidError{"ID", "one id cannot serve a batch"}
+		return nil, during(&InvalidError{"ID", "one id cannot serve a batch"}, "enqueue %d of %s", len(payloads), j.name)
 	}
 	out := make([]Enqueued, len(payloads))
 	reqs := make([]EnqueueRequest, 0, len(payloads))
@@ -97,16 +97,19 @@ func (j *Job[P, R]) EnqueueMany(ctx context.Context, to Enqueuer, payloads []P, 
 	for i, p := range payloads {
 		req, err := j.Request(ctx, p, opts...)
 		if err != nil {
-			out[i].Err = err
+			out[i].Err = during(err, "enqueue %s", j.name)
 			continue
 		}
 		reqs, at = append(reqs, req), append(at, i)
 	}
 	res, err := enqueue(ctx, to, reqs)
 	if err != nil {
-		return nil, fmt.Errorf("stint: enqueue %d of %s: %w", len(reqs), j.name, err)
+		return nil, during(err, "enqueue %d of %s", len(reqs), j.name)
 	}
 	for i, r := range res {
+		if r.Err != nil {
+			r.Err = during(r.Err, "enqueue %s", j.name)
+		}
 		out[at[i]] = Enqueued(r)
 	}
 	return out, nil
@@ -197,14 +200,14 @@ func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 		case errors.Is(err, ErrNotFound):
 			return result, &JobError{ID: id}
 		case errors.Is(err, ErrClosed):
-			return result, fmt.Errorf("stint: await %s: %w", id, err)
+			return result, during(err, "await %s", id)
 		case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown):
 			// A store that is away for a moment is no reason to lose the result.
 			if ctx.Err() != nil {
 				return result, err
 			}
 		case err != nil:
-			return result, fmt.Errorf("stint: await %s: %w", id, err)
+			return result, during(err, "await %s", id)
 		case rec.Name != j.name:
 			return result, &ConflictError{Name: rec.Name, ID: id}
 		case rec.State == StateCompleted:
@@ -216,7 +219,7 @@ func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return result, fmt.Errorf("stint: await %s: %w", id, context.Cause(ctx))
+			return result, during(context.Cause(ctx), "await %s", id)
 		case <-timer.C:
 		}
 	}

@@ -84,7 +84,7 @@ func (l eventLog) write(ctx context.Context, tx *Transaction) (*pendingEvents, e
 	case <-end:
 		return nil, core.ErrClosed
 	case <-ctx.Done():
-		return nil, fmt.Errorf("memstore: %w: another transaction writes to the journal: %w", core.ErrUnavailable, ctx.Err())
+		return nil, fmt.Errorf("%w: another transaction writes to the journal: %w", core.ErrUnavailable, ctx.Err())
 	}
 	if _, err := v.enter(ctx); err != nil {
 		<-l.s.events.writer

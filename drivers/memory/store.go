@@ -118,7 +118,7 @@ func (s *Store) Close() error {
 // nothing was done.
 func (s *Store) enter(ctx context.Context) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
-		return time.Time{}, fmt.Errorf("memstore: %w: %w", core.ErrUnavailable, err)
+		return time.Time{}, fmt.Errorf("%w: %w", core.ErrUnavailable, err)
 	}
 	s.mu.Lock()
 	if s.closed {
