@@ -16,6 +16,8 @@ func closedCases() []testCase {
 	const rule = "Guarantees"
 	needs := []Capability{CapClose}
 	return []testCase{
+		{rule: rule, name: "not-before", run: closedNotBefore, timeless: true,
+			demands: "a store that is open never answers core.ErrClosed, on which workers end"},
 		{rule: rule, name: "refuses", run: closedRefuses, needs: needs, closes: true, timeless: true,
 			demands: "every method of a closed store returns an error that wraps core.ErrUnavailable"},
 		{rule: rule, name: "twice", run: closedTwice, needs: needs, closes: true, timeless: true,
@@ -72,6 +74,17 @@ func closedRefuses(k *kit) {
 	for _, queues := range [][]string{{theQueue}, nil} {
 		got := k.must("a closed store", k.await(queues, ""))
 		k.is("AwaitWake of a closed store", got.err, core.ErrUnavailable)
+	}
+}
+
+// closedNotBefore looks at calls that are surely refused.
+func closedNotBefore(k *kit) {
+	for _, m := range k.writes(core.Lease{ID: "a", Token: core.NewToken()}) {
+		for _, ctx := range k.endedContexts() {
+			if err := m.call(ctx); errors.Is(err, core.ErrClosed) {
+				k.failf("%s of an open store: got error %v, which says that it is closed", m.name, err)
+			}
+		}
 	}
 }
 

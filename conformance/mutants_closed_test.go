@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,16 @@ var errBare = errors.New("database is closed")
 
 func closedMutants() []mutant {
 	return []mutant{
+		broken("what is not done is said to be closed", func(h *hooked) {
+			real := h.claim
+			h.claim = func(ctx context.Context, req core.ClaimRequest) (core.Claimed, error) {
+				c, err := real(ctx, req)
+				if errors.Is(err, core.ErrUnavailable) {
+					err = fmt.Errorf("%w: %w", core.ErrClosed, err)
+				}
+				return c, err
+			}
+		}),
 		broken("Close does nothing", func(h *hooked) { h.close = func() error { return nil } }),
 		broken("a closed store has nothing to claim", func(h *hooked) {
 			closed, real := h.closes(), h.claim

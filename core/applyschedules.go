@@ -35,6 +35,9 @@ type Applied struct {
 //		Sync.Declare("sync", core.Schedule[SyncArgs]{Every: time.Minute}),
 //	)
 func ApplySchedules(ctx context.Context, s Store, group string, opts ApplyOptions, declared ...Declared) (Applied, error) {
+	if err := given("Store", s); err != nil {
+		return Applied{}, err
+	}
 	store, ok := As[Scheduler](s)
 	if !ok {
 		return Applied{}, errNoScheduler
@@ -51,7 +54,7 @@ func ApplySchedules(ctx context.Context, s Store, group string, opts ApplyOption
 		err = a.clear(specs, opts.Remove)
 	}
 	if err != nil {
-		err = fmt.Errorf("stint: schedules of group %s: %w", group, err)
+		err = during(err, "schedules of group %s", group)
 	}
 	return a.done, err
 }
@@ -72,7 +75,7 @@ func declaredSpecs(group string, declared []Declared) ([]ScheduleSpec, error) {
 		}
 		specs[i].Group = group
 		if err := specs[i].Validate(Limits{Payload: MaxPayload}); err != nil {
-			return nil, fmt.Errorf("stint: schedule %s: %w", specs[i].Key, err)
+			return nil, during(err, "schedule %s", specs[i].Key)
 		}
 	}
 	slices.SortFunc(specs, byKey)

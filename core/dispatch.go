@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -175,16 +176,19 @@ func (d *dispatcher) wake(names []string) (useful bool) {
 	return useful
 }
 
-// loop claims until ctx ends.
-func (d *dispatcher) loop(ctx context.Context) {
+// loop claims until ctx ends, or the store was closed: then it says so.
+func (d *dispatcher) loop(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wants, wait := d.plan(time.Now())
 		if len(wants) == 0 {
 			sleepOr(ctx, wait, d.kick)
 			continue
 		}
-		d.claim(ctx, wants)
+		if err := d.claim(ctx, wants); errors.Is(err, ErrClosed) {
+			return err
+		}
 	}
+	return nil
 }
 
 // plan says what to ask for now, or how long to wait before planning again.
@@ -264,19 +268,23 @@ func (d *dispatcher) wants(now time.Time, room int) []Want {
 }
 
 // claim makes one store call and hands out what it brings.
-func (d *dispatcher) claim(ctx context.Context, wants []Want) {
+func (d *dispatcher) claim(ctx context.Context, wants []Want) error {
 	claimed, token, sent, slow, err := d.w.claim(wants)
 	d.most.note(slow, err)
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
 	if err != nil {
 		d.w.log.Warn("claim failed, will be repeated", "error", err)
 		d.mu.Lock()
 		d.notBefore = time.Now().Add(d.outage.step())
 		d.mu.Unlock()
-		return
+		return err
 	}
 	empty := d.learn(wants, claimed)
 	d.w.wake.expect(empty)
 	d.hand(ctx, claimed.Jobs, token, sent)
+	return nil
 }
 
 // learn updates what is known of the queues, and returns those with nothing to hand out.

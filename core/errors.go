@@ -18,6 +18,10 @@ var (
 	// ErrUnavailable: the call was surely not done and may be repeated as it is.
 	ErrUnavailable = errors.New("stint: store unavailable, nothing was done")
 
+	// ErrClosed: the store was closed, so nothing was done and never will be: who waits stops waiting. It is an
+	// ErrUnavailable, too. Stores may answer it after Close, and never before.
+	ErrClosed error = closedError{}
+
 	// ErrUnknown: the reply was lost; the call may have been done. Ack and Extend may be repeated, Claim
 	// goes on under a new token, Enqueue may be repeated only if every item carries an id.
 	ErrUnknown = errors.New("stint: outcome unknown, the call may have been done")
@@ -25,6 +29,12 @@ var (
 	// ErrRetryTx: the caller's transaction met a conflict that only a new transaction can resolve (Q14).
 	ErrRetryTx = errors.New("stint: transaction must be retried")
 )
+
+// closedError makes ErrClosed an ErrUnavailable without saying that the call may be repeated.
+type closedError struct{}
+
+func (closedError) Error() string { return "stint: the store is closed" }
+func (closedError) Unwrap() error { return ErrUnavailable }
 
 // Why a run's context ended: context.Cause inside a handler, the first cause wins (Q19, Q21, Q23).
 var (
@@ -134,6 +144,24 @@ func (e *SchemaError) Error() string {
 			"use a newer release", where, e.Have, e.Want)
 	}
 }
+
+// during says what an error happened in. It reads as one message, with one "stint: ".
+func during(err error, format string, args ...any) error {
+	return &duringError{fmt.Sprintf(format, args...), err}
+}
+
+type duringError struct {
+	op  string
+	err error
+}
+
+func (e *duringError) Error() string {
+	const prefix = "stint: "
+	inner := strings.TrimPrefix(e.err.Error(), prefix)
+	return prefix + e.op + ": " + strings.ReplaceAll(inner, ": "+prefix, ": ")
+}
+
+func (e *duringError) Unwrap() error { return e.err }
 
 // JobError is what Await and Execute return for a job that did not complete.
 // State "" means gone: pruned, removed or never there; then errors.Is(err, ErrNotFound) holds. Of a cancelled job

@@ -92,7 +92,7 @@ func ExampleApplySchedules() {
 	// Output:
 	// put [sync-eu sync-us], kept [], removed [], error <nil>
 	// put [bill], kept [sync-eu], removed [sync-us], error <nil>
-	// put [], kept [], removed [], error stint: schedule sync-eu: stint: invalid Every: must be at least 1s, in whole microseconds
+	// put [], kept [], removed [], error stint: schedule sync-eu: invalid Every: must be at least 1s, in whole microseconds
 }
 
 // What a store knows of its schedules: when they run next, and what is wrong with them.

@@ -84,7 +84,7 @@ func ExampleJob_EnqueueMany() {
 	// Output:
 	// <nil>
 	// "resize:a.png" false <nil>
-	// "" false stint: invalid Key: the job's Key function returned an empty key
+	// "" false stint: enqueue resize: invalid Key: the job's Key function returned an empty key
 	// "resize:b.png" false <nil>
 	// "resize:a.png" true <nil>
 }

@@ -43,7 +43,7 @@ func NewJob[P, R any](name string, opts ...JobOptions[P]) *Job[P, R] {
 	var r R
 	_, j.none = any(r).(None)
 	if err := j.request().Validate(Limits{}); err != nil {
-		panic(fmt.Sprintf("stint: NewJob(%q): %v", name, err))
+		panic(during(err, "NewJob(%q)", name).Error())
 	}
 	return j
 }
@@ -61,16 +61,19 @@ type Enqueued struct {
 // Enqueue encodes the payload and stores a job. Give it a Store, or a transaction's TxView to enqueue by commit.
 // It is never repeated by the library: after ErrUnknown, repeat it yourself if the job has a Key or an ID.
 func (j *Job[P, R]) Enqueue(ctx context.Context, to Enqueuer, payload P, opts ...EnqueueOption) (Enqueued, error) {
+	if err := given("Store", to); err != nil {
+		return Enqueued{}, err
+	}
 	req, err := j.Request(ctx, payload, opts...)
 	if err != nil {
-		return Enqueued{}, err
+		return Enqueued{}, during(err, "enqueue %s", j.name)
 	}
 	res, err := enqueue(ctx, to, []EnqueueRequest{req})
 	if err != nil {
-		return Enqueued{}, fmt.Errorf("stint: enqueue %s: %w", j.name, err)
+		return Enqueued{}, during(err, "enqueue %s", j.name)
 	}
 	if res[0].Err != nil {
-		return Enqueued{}, fmt.Errorf("stint: enqueue %s: %w", j.name, res[0].Err)
+		return Enqueued{}, during(res[0].Err, "enqueue %s", j.name)
 	}
 	return Enqueued{ID: res[0].ID, Duplicate: res[0].Duplicate}, nil
 }
@@ -78,12 +81,15 @@ func (j *Job[P, R]) Enqueue(ctx context.Context, to Enqueuer, payload P, opts ..
 // EnqueueMany stores a job per payload in few round trips. Results are positional and independent: one that was
 // refused carries its Err, the others land (Q11). The error is the whole call's; core.ID is one.
 func (j *Job[P, R]) EnqueueMany(ctx context.Context, to Enqueuer, payloads []P, opts ...EnqueueOption) ([]Enqueued, error) {
+	if err := given("Store", to); err != nil {
+		return nil, err
+	}
 	var shared enqueueSettings
 	for _, o := range opts {
 		o.applyEnqueue(&shared)
 	}
 	if shared.req.ID != "" {
-		return nil, &InvalidError{"ID", "one id cannot serve a batch"}
+		return nil, during(&InvalidError{"ID", "one id cannot serve a batch"}, "enqueue %d of %s", len(payloads), j.name)
 	}
 	out := make([]Enqueued, len(payloads))
 	reqs := make([]EnqueueRequest, 0, len(payloads))
@@ -91,16 +97,19 @@ func (j *Job[P, R]) EnqueueMany(ctx context.Context, to Enqueuer, payloads []P, 
 	for i, p := range payloads {
 		req, err := j.Request(ctx, p, opts...)
 		if err != nil {
-			out[i].Err = err
+			out[i].Err = during(err, "enqueue %s", j.name)
 			continue
 		}
 		reqs, at = append(reqs, req), append(at, i)
 	}
 	res, err := enqueue(ctx, to, reqs)
 	if err != nil {
-		return nil, fmt.Errorf("stint: enqueue %d of %s: %w", len(reqs), j.name, err)
+		return nil, during(err, "enqueue %d of %s", len(reqs), j.name)
 	}
 	for i, r := range res {
+		if r.Err != nil {
+			r.Err = during(r.Err, "enqueue %s", j.name)
+		}
 		out[at[i]] = Enqueued(r)
 	}
 	return out, nil
@@ -174,10 +183,13 @@ func (j *Job[P, R]) Execute(ctx context.Context, s Store, payload P, opts ...Enq
 }
 
 // Await returns the result of a job once it completed. A job that failed, was cancelled or is gone is a
-// *JobError. It asks every 10 ms at first, then ever more rarely, at last every 200 ms, until ctx ends. The store
-// must be an Inspector.
+// *JobError. It asks every 10 ms at first, then ever more rarely, at last every 200 ms, until ctx ends or the store is
+// closed (ErrClosed). The store must be an Inspector.
 func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 	var result R
+	if err := given("Store", s); err != nil {
+		return result, err
+	}
 	inspector, ok := As[Inspector](s)
 	if !ok {
 		return result, &UnsupportedError{"Await", "the store is no Inspector"}
@@ -187,13 +199,15 @@ func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return result, &JobError{ID: id}
+		case errors.Is(err, ErrClosed):
+			return result, during(err, "await %s", id)
 		case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown):
 			// A store that is away for a moment is no reason to lose the result.
 			if ctx.Err() != nil {
 				return result, err
 			}
 		case err != nil:
-			return result, fmt.Errorf("stint: await %s: %w", id, err)
+			return result, during(err, "await %s", id)
 		case rec.Name != j.name:
 			return result, &ConflictError{Name: rec.Name, ID: id}
 		case rec.State == StateCompleted:
@@ -205,7 +219,7 @@ func (j *Job[P, R]) Await(ctx context.Context, s Store, id string) (R, error) {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return result, fmt.Errorf("stint: await %s: %w", id, context.Cause(ctx))
+			return result, during(context.Cause(ctx), "await %s", id)
 		case <-timer.C:
 		}
 	}
@@ -240,6 +254,9 @@ func (j *Job[P, R]) encodeResult(result R) ([]byte, error) {
 // with whatever else the transaction wrote, or not at all. Call it in a handler, with the handler's context and
 // TxStore.WithTx, then commit, then return nil; the worker asks the store whether the commit happened (Q14).
 func (j *Job[P, R]) Complete(ctx context.Context, in TxView, result R) error {
+	if err := given("TxView", in); err != nil {
+		return err
+	}
 	data, err := j.encodeResult(result)
 	if err != nil {
 		return err
@@ -248,15 +265,18 @@ func (j *Job[P, R]) Complete(ctx context.Context, in TxView, result R) error {
 }
 
 // Handle registers the function that does this work on w, from the job's queue unless core.Queue says otherwise.
-// Registering a name twice on one worker panics and names both places, and so does a nil function; registering on
-// a running worker takes effect at once. unregister lets running jobs finish and leaves queued ones in the store (Q17).
+// Registering a name twice on one worker panics and names both places; a nil worker or function panics with an
+// *InvalidError; registering on a running worker takes effect at once. unregister lets running jobs finish and leaves queued ones in the store (Q17).
 //
 // The handler's context ends with one of ErrCancelled, ErrTimeout, ErrLeaseLost, ErrLeaseDoubtful and ErrStopping
 // as its cause. nil completes the job, whatever happened meanwhile; any other error is an attempt used (Q19),
 // except those made by Snooze.
 func (j *Job[P, R]) Handle(w *Worker, fn func(ctx context.Context, payload P) (R, error), opts ...HandleOption) (unregister func()) {
+	if w == nil {
+		panic(&InvalidError{"Worker", fmt.Sprintf("must not be nil, to handle %q", j.name)})
+	}
 	if fn == nil {
-		panic(fmt.Sprintf("stint: nil handler for %q", j.name))
+		panic(&InvalidError{"Handler", fmt.Sprintf("must not be nil, to handle %q", j.name)})
 	}
 	h := &handler{name: j.name, retryable: j.opts.Retryable}
 	h.run = func(ctx context.Context, _ Run, data []byte) ([]byte, error) {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -35,6 +34,9 @@ type Schedule[P any] struct {
 // At each slot any worker of the store makes a job; the handler's Slot says for which. Its id is SlotID(key, slot), once
 // ever. The store must be a Scheduler.
 func (j *Job[P, R]) Schedule(ctx context.Context, s Store, key string, sch Schedule[P]) error {
+	if err := given("Store", s); err != nil {
+		return err
+	}
 	d := j.Declare(key, sch)
 	if d.Err != nil {
 		return d.Err
@@ -48,7 +50,7 @@ func (j *Job[P, R]) Schedule(ctx context.Context, s Store, key string, sch Sched
 	}
 	now, err := store.DueSchedules(ctx, 0)
 	if err != nil {
-		return fmt.Errorf("stint: schedule %s: %w", key, err)
+		return during(err, "schedule %s", key)
 	}
 	return putSchedule(ctx, store, d.Spec, now.Now)
 }
@@ -56,13 +58,16 @@ func (j *Job[P, R]) Schedule(ctx context.Context, s Store, key string, sch Sched
 // Unschedule removes a schedule of this job, and reports whether there was one. Jobs that it made stay. A key that a
 // schedule of another job has is a ScheduleConflictError. The store must be a Scheduler.
 func (j *Job[P, R]) Unschedule(ctx context.Context, s Store, key string) (bool, error) {
+	if err := given("Store", s); err != nil {
+		return false, err
+	}
 	store, _, err := j.scheduleHolder(ctx, s, key)
 	if err != nil {
 		return false, err
 	}
 	there, err := store.RemoveSchedule(ctx, key)
 	if err != nil {
-		return false, fmt.Errorf("stint: unschedule %s: %w", key, err)
+		return false, during(err, "unschedule %s", key)
 	}
 	return there, nil
 }
@@ -78,7 +83,7 @@ func (j *Job[P, R]) scheduleHolder(ctx context.Context, s Store, key string) (st
 	}
 	recs, err := store.Schedules(ctx, ScheduleQuery{Key: key})
 	if err != nil {
-		return nil, there, fmt.Errorf("stint: schedule %s: %w", key, err)
+		return nil, there, during(err, "schedule %s", key)
 	}
 	for _, there = range recs {
 		if there.Request.Name != j.name {
@@ -97,7 +102,7 @@ func putSchedule(ctx context.Context, s Scheduler, spec ScheduleSpec, now time.T
 		return err
 	}
 	if err := s.PutSchedule(ctx, spec, c.Next(now)); err != nil {
-		return fmt.Errorf("stint: schedule %s: %w", spec.Key, err)
+		return during(err, "schedule %s", spec.Key)
 	}
 	return nil
 }
@@ -118,7 +123,7 @@ func (j *Job[P, R]) Declare(key string, sch Schedule[P]) Declared {
 		d.Err = d.Spec.Validate(Limits{Payload: MaxPayload}) // the store knows its own
 	}
 	if d.Err != nil {
-		d.Err = fmt.Errorf("stint: schedule %s: %w", key, d.Err)
+		d.Err = during(d.Err, "schedule %s", key)
 	}
 	return d
 }

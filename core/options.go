@@ -268,6 +268,11 @@ func (o WorkerOptions) withDefaults() (WorkerOptions, error) {
 			return o, &InvalidError{"Queues", fmt.Sprintf("Concurrency of %q must not be negative", name)}
 		}
 	}
+	for i, m := range o.Middleware {
+		if m == nil {
+			return o, &InvalidError{"Middleware", fmt.Sprintf("must not be nil, as number %d is", i)}
+		}
+	}
 	o.Queues, o.Hooks = maps.Clone(o.Queues), slices.Clone(o.Hooks)
 	if o.Concurrency == 0 {
 		o.Concurrency = DefaultConcurrency

@@ -166,12 +166,12 @@ func (s *ScheduleSpec) Validate(l Limits) error {
 	switch s.Misfire {
 	case "", MisfireOne, MisfireSkip, MisfireAll:
 	default:
-		return &InvalidError{"Misfire", fmt.Sprintf("unknown policy %q", string(s.Misfire))}
+		return &InvalidError{"Misfire", fmt.Sprintf("unknown policy %q: must be one of %q, %q and %q", s.Misfire, MisfireOne, MisfireSkip, MisfireAll)}
 	}
 	switch s.Overlap {
 	case "", OverlapAllow, OverlapSkip:
 	default:
-		return &InvalidError{"Overlap", fmt.Sprintf("unknown policy %q", string(s.Overlap))}
+		return &InvalidError{"Overlap", fmt.Sprintf("unknown policy %q: must be %q or %q", s.Overlap, OverlapAllow, OverlapSkip)}
 	}
 	if s.CatchUp < 0 || s.CatchUp > MaxCatchUp {
 		return &InvalidError{"CatchUp", fmt.Sprintf("must be 0 to %d", MaxCatchUp)}

@@ -228,7 +228,7 @@ func (s *settler) send(ctx context.Context, batch []settling, use *scratch) {
 			s.send(ctx, batch[len(batch)/2:], use)
 			return
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 			return // abandoned; the leases stay in flight and are named by ShutdownError
 		}
 		s.w.log.Warn("ack failed, will be repeated", "acks", len(acks), "error", err)
@@ -259,6 +259,7 @@ func (s *settler) verify(ctx context.Context, batch []settling) []settling {
 	lost, busy := keySet(ext.Lost), keySet(ext.Busy)
 	for _, e := range asked {
 		switch key := e.ack.Lease.key(); {
+		case errors.Is(err, ErrClosed): // stays in flight, as in send
 		case err != nil || busy[key]:
 			s.later(e) // its transaction may still be open
 		case lost[key]:

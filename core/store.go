@@ -20,8 +20,8 @@ import (
 //     What a worker must wait for is answered as a duration.
 //   - The store keeps no reference to a caller's slices or maps and hands out none of its own (Q13).
 //   - Bytes come back exactly as they came.
-//   - A store that is an io.Closer answers ErrUnavailable once it is closed, ends every AwaitWake, and may be closed
-//     again.
+//   - A store that is an io.Closer answers ErrUnavailable once it is closed, which may be ErrClosed, ends every
+//     AwaitWake, and may be closed again.
 //
 // The optional interfaces keep these rules, too.
 type Store interface {

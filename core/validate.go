@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 )
@@ -300,6 +301,14 @@ func ValidateQueue(field, queue string) error {
 func ValidateToken(field, token string) error {
 	if _, err := hex.DecodeString(token); err != nil || len(token) != 32 || strings.ToLower(token) != token {
 		return &InvalidError{field, "must be 32 lower-case hexadecimal digits"}
+	}
+	return nil
+}
+
+// given refuses an interface that holds nothing, or a nil pointer, which fails only where it is used.
+func given(field string, v any) error {
+	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
+		return &InvalidError{field, "must not be nil"}
 	}
 	return nil
 }

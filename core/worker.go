@@ -36,8 +36,8 @@ type Worker struct {
 
 // NewWorker returns a worker for s; InvalidError names an option that is out of range.
 func NewWorker(s Store, opts WorkerOptions) (*Worker, error) {
-	if s == nil {
-		return nil, &InvalidError{"Store", "must not be nil"}
+	if err := given("Store", s); err != nil {
+		return nil, err
 	}
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -75,7 +75,8 @@ func (w *Worker) storeCall(ctx context.Context) (context.Context, context.Cancel
 // Run claims and runs jobs until ctx ends, then stops in order: no further claim; jobs claimed but not started
 // are released; handlers run on for Grace; then their contexts end with ErrStopping. It returns nil once
 // everything is settled, or a *ShutdownError naming what is not: what the store could not be told, and handlers
-// that still ran one Lease after Grace (Q23). A store that fails is retried, never an error.
+// that still ran one Lease after Grace (Q23). A store that fails is retried, never an error, unless a claim says that it
+// was closed: then Run stops in the same order, and its error wraps ErrClosed, beside any *ShutdownError (Q24).
 //
 // One Run or Drain at a time. Afterwards Run may be called again, unless handlers were left behind.
 func (w *Worker) Run(ctx context.Context) error {
@@ -86,6 +87,8 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	// The work outlives ctx: its values stay, its end does not reach it.
 	base := context.WithoutCancel(ctx)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	service, stopService := context.WithCancel(base)
 	defer stopService()
 	if err := w.disp.start(base); err != nil {
@@ -96,7 +99,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.settle.start(service, flushers)
 
 	var intake, services sync.WaitGroup
-	intake.Go(func() { w.disp.loop(ctx) })
+	var closed atomic.Pointer[error]
+	intake.Go(func() {
+		if err := w.disp.loop(ctx); err != nil {
+			closed.Store(&err)
+			end()
+		}
+	})
 	intake.Go(func() { w.wake.loop(ctx) })
 	intake.Go(func() { w.sweep(ctx) })
 	intake.Go(func() { w.prune(ctx) })
@@ -117,6 +126,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.windUp(last, stopService)
 	services.Wait()
 	err := w.leftOver(w.orphans.left())
+	if why := closed.Load(); why != nil {
+		err = errors.Join(*why, err)
+	}
 	w.log.Info("worker stopped", "error", err)
 	return err
 }

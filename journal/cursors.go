@@ -147,10 +147,10 @@ func (j *Journal[Tx]) passed(ctx context.Context, c Cursor, seq int64) (bool, er
 	return err == nil, err
 }
 
-// WaitFor returns when a projection has passed a seq, Recorded.Last say, or ctx ends: so that a reader sees what was
-// just written. An inline one has, once its transaction committed. An event that was put aside has been passed. A worker
-// of this journal tells it at once; what workers elsewhere do it finds by polling, every 200 ms at least. A cursor that is
-// ahead of the log is an *AheadError.
+// WaitFor returns when a projection has passed a seq, Recorded.Last say, ctx ends, or the store is closed: so that a reader
+// sees what was just written. An inline one has, once its transaction committed. An event that was put aside has been
+// passed. A worker of this journal tells it at once; what workers elsewhere do it finds by polling, every 200 ms at least. A
+// cursor that is ahead of the log is an *AheadError.
 func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64) error {
 	p, err := j.projection(projection)
 	if err != nil {
@@ -164,7 +164,7 @@ func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64)
 		moved := j.moved
 		j.mu.RUnlock()
 		cursors, err := j.store.Cursors(ctx)
-		if err != nil && ctx.Err() == nil && !passing(ctx, err) {
+		if err != nil && ctx.Err() == nil && (errors.Is(err, core.ErrClosed) || !passing(ctx, err)) {
 			return err
 		}
 		for _, c := range cursors {

@@ -41,6 +41,16 @@ func NewEntity[S any](kind string, opts ...EntityOptions) *Entity[S] {
 // Key names one entity of the kind.
 func (e *Entity[S]) Key(id string) EntityKey { return EntityKey{e.kind, id} }
 
+// given refuses what is not there: a nil pointer would fail in the middle of a transaction.
+func given(field string, is bool) error {
+	if is {
+		return nil
+	}
+	return &core.InvalidError{Field: field, Reason: "must not be nil"}
+}
+
+var errZeroRef = &core.InvalidError{Field: "Ref", Reason: "must not be zero: use one that Type returned"}
+
 // Codec turns payloads into JSON and back. It may encrypt: what it returns must be JSON, a string will do. Decode may
 // return ErrErased. Its methods are called concurrently, and more than once for one event.
 type Codec interface {
@@ -79,6 +89,9 @@ func WithCodec(c Codec) TypeOption { return func(d *typeDef) { d.codec = c } }
 // Type declares a type of event: its name, unique in the kind, and how it changes the state. fold must be
 // deterministic; nil: it changes nothing.
 func Type[P, S any](e *Entity[S], name string, fold func(*S, Event[P]) error, opts ...TypeOption) Ref[P] {
+	if err := given("Entity", e != nil); err != nil {
+		panic(err)
+	}
 	if err := core.ValidateName("Type", name); err != nil {
 		panic(err)
 	}
@@ -88,6 +101,9 @@ func Type[P, S any](e *Entity[S], name string, fold func(*S, Event[P]) error, op
 	d := &typeDef{kind: e.kind, name: name, codec: jsonCodec{}, upcasts: map[int]func(json.RawMessage) (json.RawMessage, error){}}
 	for _, o := range opts {
 		o(d)
+	}
+	if err := given("Codec", d.codec != nil); err != nil {
+		panic(err)
 	}
 	d.schema = len(d.upcasts) + 1
 	for from := 1; from < d.schema; from++ {
@@ -115,13 +131,21 @@ func (r Ref[P]) New(payload P) Draft {
 	return Draft{def: r.def, data: func(k EntityKey) ([]byte, error) { return r.def.codec.Encode(k, payload) }}
 }
 
-// Name is kind/type.
-func (r Ref[P]) Name() string { return r.def.kind + "/" + r.def.name }
+// Name is kind/type. A zero Ref panics with an *core.InvalidError.
+func (r Ref[P]) Name() string {
+	if r.def == nil {
+		panic(errZeroRef)
+	}
+	return r.def.kind + "/" + r.def.name
+}
 
 // Decode returns a row of History or Log as an event, brought to the newest schema. One of another type is an
 // *UnknownTypeError.
 func (r Ref[P]) Decode(row Row) (Event[P], error) {
-	if r.def == nil || !r.def.matches(&row.Header) {
+	if r.def == nil {
+		return Event[P]{Header: row.Header}, errZeroRef
+	}
+	if !r.def.matches(&row.Header) {
 		return Event[P]{Header: row.Header}, &UnknownTypeError{row.Key.Kind, row.Type, row.Schema, row.Seq, "it is decoded as another type"}
 	}
 	return r.decode(row)

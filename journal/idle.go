@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,7 +27,7 @@ func (j *Journal[Tx]) WaitIdle(ctx context.Context) error {
 			return nil
 		case err == nil:
 			busy = now
-		case ctx.Err() == nil && !passing(ctx, err):
+		case ctx.Err() == nil && (errors.Is(err, core.ErrClosed) || !passing(ctx, err)):
 			return err
 		case ctx.Err() == nil || busy == "":
 			busy = err.Error()

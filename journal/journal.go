@@ -86,6 +86,9 @@ func (j *Journal[Tx]) Caused(by Header) *Journal[Tx] {
 // InTx runs do in a transaction of its own, once, and then wakes those who wait for events. Transact and Do also repeat
 // what wraps core.ErrRetryTx or ErrConflict.
 func (j *Journal[Tx]) InTx(ctx context.Context, do func(ctx context.Context, tx Tx) error) error {
+	if err := given("do", do != nil); err != nil {
+		return err
+	}
 	if err := j.store.InTx(ctx, do); err != nil {
 		return err
 	}

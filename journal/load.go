@@ -32,6 +32,9 @@ func Read[S, Tx any](ctx context.Context, j *Journal[Tx], e *Entity[S], id strin
 
 // load also returns how many events were folded.
 func load[S, Tx any](ctx context.Context, j *Journal[Tx], tx Tx, e *Entity[S], id string) (State[S], int, error) {
+	if err := given("Entity", e != nil); err != nil {
+		return State[S]{}, 0, err
+	}
 	s := State[S]{Key: e.Key(id)}
 	if err := s.Key.validate(); err != nil {
 		return s, 0, err
@@ -71,6 +74,9 @@ type DoOptions struct {
 func Do[S, Tx any](ctx context.Context, j *Journal[Tx], e *Entity[S], id string,
 	decide func(ctx context.Context, tx Tx, s State[S]) ([]Draft, error), opts ...DoOptions,
 ) (State[S], error) {
+	if err := errors.Join(given("Entity", e != nil), given("decide", decide != nil)); err != nil {
+		return State[S]{}, err
+	}
 	var after State[S]
 	wrote := false
 	err := j.retry(ctx, opts, func(ctx context.Context, tx Tx) error {
@@ -116,6 +122,9 @@ func (j *Journal[Tx]) Transact(ctx context.Context, do func(ctx context.Context,
 
 // retry runs do in transactions until one is not given up for others.
 func (j *Journal[Tx]) retry(ctx context.Context, opts []DoOptions, do func(context.Context, Tx) error) error {
+	if err := given("do", do != nil); err != nil {
+		return err
+	}
 	attempts := 10
 	for _, o := range opts {
 		if o.Attempts > 0 {
@@ -137,6 +146,9 @@ func (j *Journal[Tx]) retry(ctx context.Context, opts []DoOptions, do func(conte
 // and returns the state after the events. Of an entity with snapshots it stores one whenever the version passes a
 // multiple of SnapshotEvery.
 func RecordOn[S, Tx any](ctx context.Context, j *Journal[Tx], tx Tx, e *Entity[S], s State[S], drafts ...Draft) (State[S], error) {
+	if err := given("Entity", e != nil); err != nil {
+		return s, err
+	}
 	after, err := recordOn(ctx, j, tx, e, s, drafts)
 	if err != nil {
 		return s, err

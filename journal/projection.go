@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -76,8 +77,11 @@ func NewProjection[Tx any](name string, opts ...ProjectionOptions) *Projection[T
 
 // Apply has a projection hear a type of event: once per projection and type. All that f does in tx happens with the
 // cursor's move, or not at all, and f may be called again for an event whose transaction did not commit. It should do
-// nothing else, and not for long: meanwhile nobody else moves the projection.
+// nothing else, and not for long: meanwhile nobody else moves the projection. It panics where p or f is nil.
 func Apply[P, Tx any](p *Projection[Tx], r Ref[P], f func(ctx context.Context, tx Tx, e Event[P]) error) {
+	if err := cmp.Or(given("Projection", p != nil), given("f", f != nil)); err != nil {
+		panic(err)
+	}
 	p.handlers = append(p.handlers, handler[Tx]{r.def, func(ctx context.Context, tx Tx, row Row) error {
 		ev, err := r.decode(row)
 		if err != nil {
@@ -110,7 +114,7 @@ func (p *Projection[Tx]) validate() error {
 	case p.opts.Version < 1:
 		return &core.InvalidError{Field: "Version", Reason: "must be at least 1"}
 	case p.opts.OnError != Stall && p.opts.OnError != Skip && p.opts.OnError != ParkEntity:
-		return &core.InvalidError{Field: "OnError", Reason: fmt.Sprintf("unknown policy %q", string(p.opts.OnError))}
+		return &core.InvalidError{Field: "OnError", Reason: fmt.Sprintf("unknown policy %q: want %q, %q or %q", string(p.opts.OnError), Stall, Skip, ParkEntity)}
 	case p.opts.Tries < 1 || p.opts.Batch < 1 || p.opts.Batch > 1000 || p.opts.Within < 0:
 		return &core.InvalidError{Field: "Projection", Reason: "Tries, Batch (at most 1000) and Within must be positive"}
 	case len(p.handlers) == 0:

@@ -68,6 +68,9 @@ func (j *Journal[Tx]) Worker(opts WorkerOptions) (*Worker[Tx], error) {
 // Handle has a worker of the caller's run the effects that are declared by now, beside its other handlers. A second time
 // for one worker it panics, as core.Job.Handle does.
 func (j *Journal[Tx]) Handle(w *core.Worker) {
+	if err := given("Worker", w != nil); err != nil {
+		panic(err)
+	}
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	for _, name := range names(j.effects) {

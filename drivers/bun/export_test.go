@@ -8,3 +8,11 @@ import (
 
 // NewOn is New on Postgres, on a backend that is there.
 func NewOn(b pgstore.Backend, db *bun.DB, opts Options) (*Store, error) { return newOn(b, db, opts) }
+
+// Waiting is how many calls wait for their turn to write to SQLite.
+func Waiting(s *Store) int {
+	t := &s.engine.(*lite).turn
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.urgent) + len(t.others)
+}

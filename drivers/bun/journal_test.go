@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/uptrace/bun"
 
+	"github.com/stintmq/stint/core"
 	bunstore "github.com/stintmq/stint/drivers/bun"
 	"github.com/stintmq/stint/internal/longlog"
 	"github.com/stintmq/stint/journal"
@@ -115,4 +116,35 @@ func TestLongEntity(t *testing.T) {
 
 func BenchmarkLongEntity(b *testing.B) {
 	longlog.Benchmark(b, open(b, bunstore.Options{Synchronous: "NORMAL"}).Journal())
+}
+
+// TestCloseEndsWhoWaitsForTheirTurn: Close waits for the transaction under way, and for nobody behind it.
+func TestCloseEndsWhoWaitsForTheirTurn(t *testing.T) {
+	s := open(t)
+	ctx := t.Context()
+	began, wrote, waiting := make(chan struct{}), make(chan error, 1), make(chan error, 2)
+	end := make(chan struct{})
+	go func() {
+		wrote <- s.Journal().InTx(ctx, func(context.Context, bun.Tx) error { close(began); <-end; return nil })
+	}()
+	<-began
+	go func() { waiting <- s.Journal().InTx(ctx, func(context.Context, bun.Tx) error { return nil }) }()
+	go func() {
+		_, err := s.Enqueue(ctx, []core.EnqueueRequest{request("job")})
+		waiting <- err
+	}()
+	require.Eventually(t, func() bool { return bunstore.Waiting(s) == cap(waiting) }, 10*time.Second, time.Millisecond)
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	for range cap(waiting) {
+		require.ErrorIs(t, <-waiting, core.ErrClosed)
+	}
+	select {
+	case <-closed:
+		require.Fail(t, "Close did not wait for the transaction")
+	default:
+	}
+	close(end)
+	require.NoError(t, <-wrote)
+	require.NoError(t, <-closed)
 }

@@ -39,6 +39,7 @@ type lite struct {
 // start prepares the statements and completes a store whose schema is there.
 func (s *lite) start(ctx context.Context) (*lite, error) {
 	s.end = make(chan struct{})
+	s.turn.end = s.end
 	s.hub = newHub(s.news, s.end)
 	var err error
 	if s.kept, err = stdsql.Keep(ctx, s.writer, litesql.Statements()); err != nil {
@@ -71,14 +72,12 @@ func (s *lite) Close() error {
 	return err
 }
 
-var errClosed = fmt.Errorf("%w: the store is closed", core.ErrUnavailable)
-
 // enter counts a call in; whoever entered calls s.calls.Done.
 func (s *lite) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errClosed
+		return core.ErrClosed
 	}
 	s.calls.Add(1)
 	return nil

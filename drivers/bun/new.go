@@ -80,7 +80,7 @@ func Migrate(ctx context.Context, db *bun.DB, opts ...Options) error {
 
 func dialectOf(db *bun.DB) (dialect.Name, error) {
 	if db == nil {
-		return dialect.Invalid, &core.InvalidError{Field: "db", Reason: "is nil"}
+		return dialect.Invalid, &core.InvalidError{Field: "db", Reason: "must not be nil"}
 	}
 	name := db.Dialect().Name()
 	if name != dialect.SQLite && name != dialect.PG {

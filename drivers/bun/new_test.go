@@ -71,6 +71,7 @@ func TestNewRefuses(t *testing.T) {
 	var invalid *core.InvalidError
 	_, err := bunstore.New(nil, bunstore.Options{})
 	require.ErrorAs(t, err, &invalid)
+	require.Equal(t, &core.InvalidError{Field: "db", Reason: "must not be nil"}, invalid)
 	_, err = bunstore.New(appDB(t, path, goodSettings), bunstore.Options{Synchronous: "FULL"})
 	require.ErrorAs(t, err, &invalid)
 	_, err = bunstore.New(appDB(t, path, goodSettings), bunstore.Options{Limits: core.Limits{Payload: -1}})

@@ -53,7 +53,7 @@ import (
 // Attempts, Explain, Retry, Cancel, CancelByKey, Promote, Remove, Pause, Resume, Paused, Prune, Gauges, Migrate and Close,
 // which are described there. It is safe for concurrent use, also by several processes with handles of their own. After
 // Close, which may be repeated and leaves a *bun.DB that New was given open, every method returns an error that wraps
-// core.ErrUnavailable.
+// core.ErrClosed.
 type Store struct {
 	engine
 	db   *bun.DB

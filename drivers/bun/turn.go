@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/stintmq/stint/core"
 )
 
 // turns lets one call of this store write at a time. Without it the calls would meet at SQLite's lock, where
@@ -13,11 +15,12 @@ import (
 type turns struct {
 	mu     sync.Mutex
 	held   bool
+	end    <-chan struct{} // closed with the store
 	urgent []chan struct{}
 	others []chan struct{}
 }
 
-// take waits for the turn, or until ctx ends; whoever got it gives it back.
+// take waits for the turn, or until ctx ends or the store is closed; whoever got it gives it back.
 func (t *turns) take(ctx context.Context, urgent bool) error {
 	t.mu.Lock()
 	if !t.held {
@@ -32,10 +35,14 @@ func (t *turns) take(ctx context.Context, urgent bool) error {
 	mine := make(chan struct{})
 	*line = append(*line, mine)
 	t.mu.Unlock()
+	var err error
 	select {
 	case <-mine:
 		return nil
+	case <-t.end:
+		err = core.ErrClosed
 	case <-ctx.Done():
+		err = ctx.Err()
 	}
 	t.mu.Lock()
 	i := slices.Index(*line, mine)
@@ -46,7 +53,7 @@ func (t *turns) take(ctx context.Context, urgent bool) error {
 	if i < 0 {
 		t.give() // it came at the last moment
 	}
-	return ctx.Err()
+	return err
 }
 
 // give passes the turn on.

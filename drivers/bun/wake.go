@@ -74,7 +74,7 @@ func (h *hub) await(ctx context.Context, queues []string, since core.WakeToken) 
 		case <-ctx.Done():
 			return core.Wake{}, ctx.Err()
 		case <-h.end:
-			return core.Wake{}, errClosed
+			return core.Wake{}, core.ErrClosed
 		case <-w.news:
 		case h.reader <- struct{}{}:
 			err := h.readFor(ctx, w)
@@ -112,7 +112,7 @@ func (h *hub) readFor(ctx context.Context, w *waiter) error {
 		timer.Stop()
 		select {
 		case <-h.end:
-			return errClosed
+			return core.ErrClosed
 		default:
 		}
 		if err := ctx.Err(); err != nil {

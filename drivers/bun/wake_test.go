@@ -73,16 +73,16 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 	for range cap(waiting) {
-		require.ErrorIs(t, <-waiting, core.ErrUnavailable)
+		require.ErrorIs(t, <-waiting, core.ErrClosed)
 	}
 	require.NoError(t, s.Close())
 	_, err := s.Enqueue(ctx, []core.EnqueueRequest{request("job")})
-	require.ErrorIs(t, err, core.ErrUnavailable)
+	require.ErrorIs(t, err, core.ErrClosed)
 	_, err = s.Counts(ctx, "")
-	require.ErrorIs(t, err, core.ErrUnavailable)
-	require.ErrorIs(t, s.Migrate(ctx), core.ErrUnavailable)
+	require.ErrorIs(t, err, core.ErrClosed)
+	require.ErrorIs(t, s.Migrate(ctx), core.ErrClosed)
 	_, err = s.AwaitWake(ctx, nil, "")
-	require.ErrorIs(t, err, core.ErrUnavailable)
+	require.ErrorIs(t, err, core.ErrClosed)
 }
 
 // TestCallsHonourTheirContext: a call that ended by its context was not done.

@@ -21,6 +21,7 @@ func (s *Store) Journal() journal.Store[*Transaction] { return eventLog{s} }
 // events is a store's log. Guarded by Store.mu, but for writer.
 type events struct {
 	writer   chan struct{} // holds a token while a transaction writes
+	end      chan struct{} // closed with the store; nil: nobody has waited for the writer yet
 	holder   *Transaction  // it; nil: nobody writes
 	rows     []journal.Row // seq is the index + 1
 	entities map[journal.EntityKey][]int64
@@ -72,11 +73,18 @@ func (l eventLog) write(ctx context.Context, tx *Transaction) (*pendingEvents, e
 	if tx.events != nil {
 		return tx.events, nil
 	}
+	// Made by who needs it, as writer's token is taken: in a synctest bubble it must be the bubble's.
+	if l.s.events.end == nil {
+		l.s.events.end = make(chan struct{})
+	}
+	end := l.s.events.end
 	l.s.mu.Unlock()
 	select {
 	case l.s.events.writer <- struct{}{}:
+	case <-end:
+		return nil, core.ErrClosed
 	case <-ctx.Done():
-		return nil, fmt.Errorf("memstore: %w: another transaction writes to the journal: %w", core.ErrUnavailable, ctx.Err())
+		return nil, fmt.Errorf("%w: another transaction writes to the journal: %w", core.ErrUnavailable, ctx.Err())
 	}
 	if _, err := v.enter(ctx); err != nil {
 		<-l.s.events.writer

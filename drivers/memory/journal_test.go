@@ -152,3 +152,26 @@ func TestTransactMovesMoneyBetweenTwo(t *testing.T) {
 		require.Equal(t, 10, sum)
 	}
 }
+
+// TestCloseEndsWhoWaitsForTheJournal: the transaction that writes may never end now.
+func TestCloseEndsWhoWaitsForTheJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New(memstore.Options{})
+		log := s.Journal()
+		_, _, err := log.LockCursor(t.Context(), s.Begin(), "writes", true)
+		require.NoError(t, err)
+		done := make(chan error, 2)
+		for range cap(done) {
+			go func() {
+				_, _, err := log.LockCursor(t.Context(), s.Begin(), "waits", true)
+				done <- err
+			}()
+		}
+		synctest.Wait()
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close())
+		for range cap(done) {
+			require.ErrorIs(t, <-done, core.ErrClosed)
+		}
+	})
+}

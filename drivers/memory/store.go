@@ -99,11 +99,14 @@ func New(opts Options) *Store {
 	}
 }
 
-// Close ends every AwaitWake; from then on all methods return an error that wraps core.ErrUnavailable. It may be
+// Close ends every AwaitWake, and every call that waits for the journal; from then on all methods return core.ErrClosed. It may be
 // repeated and always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.closed && s.events.end != nil {
+		close(s.events.end)
+	}
 	s.closed = true
 	for w := range s.waiters {
 		s.release(w)
@@ -115,17 +118,15 @@ func (s *Store) Close() error {
 // nothing was done.
 func (s *Store) enter(ctx context.Context) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
-		return time.Time{}, fmt.Errorf("memstore: %w: %w", core.ErrUnavailable, err)
+		return time.Time{}, fmt.Errorf("%w: %w", core.ErrUnavailable, err)
 	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return time.Time{}, errClosed()
+		return time.Time{}, core.ErrClosed
 	}
 	return core.Micros(s.clock.Now()), nil
 }
-
-func errClosed() error { return fmt.Errorf("memstore: closed: %w", core.ErrUnavailable) }
 
 type machineClock struct{}
 

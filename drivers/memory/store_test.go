@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -35,12 +36,14 @@ func TestRefusals(t *testing.T) {
 	} {
 		for method, call := range everyMethod(c.store) {
 			t.Run(name+"/"+method, func(t *testing.T) {
-				require.ErrorIs(t, call(c.ctx), core.ErrUnavailable)
+				err := call(c.ctx)
+				require.ErrorIs(t, err, core.ErrUnavailable)
+				require.Equal(t, name == "closed", errors.Is(err, core.ErrClosed))
 			})
 		}
 	}
-	require.ErrorIs(t, closed.Begin().Commit(), core.ErrUnavailable)
-	require.ErrorIs(t, closed.Begin().Rollback(), core.ErrUnavailable)
+	require.ErrorIs(t, closed.Begin().Commit(), core.ErrClosed)
+	require.ErrorIs(t, closed.Begin().Rollback(), core.ErrClosed)
 }
 
 func everyMethod(s *memstore.Store) map[string]func(context.Context) error {

@@ -51,12 +51,12 @@ func (tx *Transaction) Commit() error {
 	defer func() { tx.endEvents(committed) }()
 	for _, j := range tx.inserts {
 		if s.jobs[j.rec.ID] != nil {
-			return fmt.Errorf("memstore: id %q was taken meanwhile: %w", j.rec.ID, core.ErrRetryTx)
+			return fmt.Errorf("%w: id %q was taken meanwhile", core.ErrRetryTx, j.rec.ID)
 		}
 	}
 	for _, c := range tx.ends {
 		if !c.job.holds(c.ack.Lease.Token) {
-			return fmt.Errorf("memstore: the lease of job %q was lost meanwhile: %w", c.ack.Lease.ID, core.ErrRetryTx)
+			return fmt.Errorf("%w: the lease of job %q was lost meanwhile", core.ErrRetryTx, c.ack.Lease.ID)
 		}
 	}
 	for k, c := range tx.keys {

@@ -81,10 +81,10 @@ func (tx *Transaction) meet(k keyName, r *core.EnqueueRequest, now time.Time) (r
 // check says whether the key, and the job that is replaced, are as they were.
 func (c *txKey) check(k keyName, s *Store, now time.Time) error {
 	if s.keys[k] != c.found {
-		return fmt.Errorf("memstore: key %q of %q was taken meanwhile: %w", k.key, k.name, core.ErrRetryTx)
+		return fmt.Errorf("%w: key %q of %q was taken meanwhile", core.ErrRetryTx, k.key, k.name)
 	}
 	if c.content != nil && c.job.seen(now) != core.StateDelayed {
-		return fmt.Errorf("memstore: job %q was due, claimed or ended meanwhile: %w", c.job.rec.ID, core.ErrRetryTx)
+		return fmt.Errorf("%w: job %q was due, claimed or ended meanwhile", core.ErrRetryTx, c.job.rec.ID)
 	}
 	return nil
 }

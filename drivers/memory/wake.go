@@ -25,7 +25,7 @@ func (s *Store) AwaitWake(ctx context.Context, queues []string, since core.WakeT
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return core.Wake{}, errClosed()
+		return core.Wake{}, core.ErrClosed
 	}
 	seen, ok := s.parse(since)
 	if !ok || s.happened(queues, seen) {
@@ -40,7 +40,7 @@ func (s *Store) AwaitWake(ctx context.Context, queues []string, since core.WakeT
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.closed {
-			return core.Wake{}, errClosed()
+			return core.Wake{}, core.ErrClosed
 		}
 		return s.wake(seen), nil
 	case <-ctx.Done():

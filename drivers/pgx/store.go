@@ -55,7 +55,7 @@ type Options struct {
 // Explain, Retry, Cancel, CancelByKey, Promote, Remove, Pause, Resume, Paused, Prune, Gauges, Migrate and Close, which are
 // described there. It is safe for concurrent use, also by several processes. A call without a deadline is given a minute.
 // Enqueue tells other processes before it returns, unless they were told less than 5 ms ago: then they are when these are
-// over. Close leaves the application's pool open; after it every method returns an error that wraps core.ErrUnavailable.
+// over. Close leaves the application's pool open; after it every method returns an error that wraps core.ErrClosed.
 type Store struct {
 	*store
 	pool *pgxpool.Pool
@@ -81,7 +81,7 @@ type SchemaError = core.SchemaError
 // migrated (Migrate; else *SchemaError).
 func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if pool == nil {
-		return nil, &core.InvalidError{Field: "pool", Reason: "is nil"}
+		return nil, &core.InvalidError{Field: "pool", Reason: "must not be nil"}
 	}
 	b, err := newBackend(pool, opts.PollOnly || opts.Listen != nil)
 	if err != nil {
@@ -156,5 +156,8 @@ func Migrations() fs.FS { return pgstore.Migrations() }
 // from several processes at once. A lock that others hold is waited for for a second at a time, so that no
 // heartbeat queues behind a migration that does; after five minutes it gives up.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	if pool == nil {
+		return &core.InvalidError{Field: "pool", Reason: "must not be nil"}
+	}
 	return pgstore.Migrate(ctx, &backend{shared: pool}, schema)
 }

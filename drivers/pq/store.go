@@ -57,7 +57,7 @@ type Options struct {
 // described there. It is safe for concurrent use, also by several processes. A call without a deadline is given a minute;
 // one whose server says nothing ends two seconds after its deadline at the latest. Enqueue tells other processes before it
 // returns, unless they were told less than 5 ms ago: then they are when these are over. Close leaves the application's
-// *sql.DB open; after it every method returns an error that wraps core.ErrUnavailable.
+// *sql.DB open; after it every method returns an error that wraps core.ErrClosed.
 type Store struct {
 	*store
 	db *sql.DB
@@ -83,7 +83,7 @@ type SchemaError = core.SchemaError
 // SetMaxOpenConns, if any, must be more than 5. The schema must have been migrated (Migrate; else *SchemaError).
 func New(db *sql.DB, opts Options) (*Store, error) {
 	if db == nil {
-		return nil, &core.InvalidError{Field: "db", Reason: "is nil"}
+		return nil, &core.InvalidError{Field: "db", Reason: "must not be nil"}
 	}
 	b, err := pgstd.NewBackend(db)
 	if err != nil {
@@ -137,5 +137,8 @@ func Migrations() fs.FS { return pgstore.Migrations() }
 // from several processes at once. A lock that others hold is waited for for a second at a time, so that no
 // heartbeat queues behind a migration that does; after five minutes it gives up.
 func Migrate(ctx context.Context, db *sql.DB, schema string) error {
+	if db == nil {
+		return &core.InvalidError{Field: "db", Reason: "must not be nil"}
+	}
 	return pgstd.Migrate(ctx, db, schema)
 }

@@ -50,7 +50,7 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // Store implements core.Store, core.Inspector, core.Admin, core.Retainer, core.Scheduler, core.Gauger and core.Migrator. It is safe for
-// concurrent use. After Close every method returns an error that wraps core.ErrUnavailable.
+// concurrent use. After Close every method returns an error that wraps core.ErrClosed.
 type Store struct {
 	backend Backend
 	opts    Options
@@ -106,7 +106,7 @@ func open(b Backend, opts Options) (*Store, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	s.hub = pgwake.NewHub(s.origin, errClosed)
+	s.hub = pgwake.NewHub(s.origin, core.ErrClosed)
 	s.teller = pgwake.NewTeller(s.notify, func(err error) {
 		s.opts.Logger.Warn("stint: other processes were not told of work, and will find it by polling", "error", err)
 	})
@@ -136,14 +136,12 @@ func (s *Store) Close() error {
 	return s.backend.Close()
 }
 
-var errClosed = fmt.Errorf("%w: the store is closed", core.ErrUnavailable)
-
 // enter counts a call in; whoever entered calls s.calls.Done.
 func (s *Store) enter(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errClosed
+		return core.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", core.ErrUnavailable, err)

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 
+	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgsql"
 	"github.com/stintmq/stint/internal/pgwake"
 	"github.com/stintmq/stint/internal/sqlexec"
@@ -13,7 +14,7 @@ func (s *Store) listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errClosed
+		return core.ErrClosed
 	}
 	if s.listening != nil {
 		return nil

@@ -107,14 +107,14 @@ func closed(t testing.TB, k *Kit) {
 	}()
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, <-done, core.ErrUnavailable)
+	require.ErrorIs(t, <-done, core.ErrClosed)
 	_, err = s.Enqueue(ctx, []core.EnqueueRequest{Request("job")})
-	require.ErrorIs(t, err, core.ErrUnavailable)
+	require.ErrorIs(t, err, core.ErrClosed)
 	_, err = s.Claim(ctx, core.ClaimRequest{Token: core.NewToken()})
-	require.ErrorIs(t, err, core.ErrUnavailable)
+	require.ErrorIs(t, err, core.ErrClosed)
 	_, err = s.Get(ctx, "a")
-	require.ErrorIs(t, err, core.ErrUnavailable)
-	require.ErrorIs(t, s.Migrate(ctx), core.ErrUnavailable)
+	require.ErrorIs(t, err, core.ErrClosed)
+	require.ErrorIs(t, s.Migrate(ctx), core.ErrClosed)
 }
 
 // strayJobIsFound: a claim that had jobs locked and did not take them tells nobody; a later claim that looks
