@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -83,6 +84,6 @@ func TestErrorTexts(t *testing.T) {
 }
 
 func nameReason() string {
-	invalid, _ := core.ValidateName("Name", "a:b").(*core.InvalidError)
+	invalid, _ := errors.AsType[*core.InvalidError](core.ValidateName("Name", "a:b"))
 	return invalid.Reason
 }
