@@ -26,6 +26,8 @@ func projectionCases[Tx any]() []journalCase[Tx] {
 			demands: "a projection that fails rolls back its own batch and cursor, and the others go on"},
 		{rule: "J7", name: "busy-is-skipped", run: projectionBusy[Tx], needs: []Capability{capOverlap},
 			demands: "a projection whose cursor is locked elsewhere is skipped without waiting"},
+		{rule: "J7", name: "timeout", run: projectionTimeout[Tx],
+			demands: "the context of a batch ends after Timeout; then it is rolled back, and tried again, and no event is to blame"},
 		{rule: "J7", name: "new-version", run: projectionVersion[Tx],
 			demands: "a new Version has a cursor of its own and begins at the beginning, beside the old one"},
 		{rule: "J8", name: "lag", run: projectionLag[Tx],

@@ -51,7 +51,21 @@ func (j *Journal[Tx]) step(ctx context.Context, p *Projection[Tx]) (int, error) 
 func (j *Journal[Tx]) batch(ctx context.Context, p *Projection[Tx], limit int) (scanned int, err error) {
 	var rows []Row
 	var from int64
-	err = j.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+	late := false
+	err = j.store.InTx(ctx, func(outer context.Context, tx Tx) (err error) {
+		ctx, cancel := context.WithTimeout(outer, p.opts.Timeout)
+		defer cancel()
+		// Its end must not look like an event's fault, nor like success, whatever a function makes of it. By the clock, since
+		// a connection may see the deadline before the context does.
+		ends, _ := ctx.Deadline()
+		defer func() {
+			if late = !time.Now().Before(ends) && outer.Err() == nil; late {
+				if !errors.Is(err, context.DeadlineExceeded) { // not every library says so
+					err = errors.Join(context.DeadlineExceeded, err)
+				}
+				err = fmt.Errorf("the batch took longer than its Timeout, %v: %w", p.opts.Timeout, err)
+			}
+		}()
 		scanned, rows = 0, nil
 		c, ok, err := j.store.LockCursor(ctx, tx, p.cursor(), false)
 		switch {
@@ -82,7 +96,7 @@ func (j *Journal[Tx]) batch(ctx context.Context, p *Projection[Tx], limit int) (
 			j.tell()
 		}
 		return scanned, nil
-	case len(rows) == 0 || passing(ctx, err):
+	case late || len(rows) == 0 || passing(ctx, err):
 		return 0, err
 	case errors.As(err, &bad):
 	case len(rows) == 1:
@@ -121,7 +135,7 @@ func (j *Journal[Tx]) apply(ctx context.Context, tx Tx, p *Projection[Tx], c *Cu
 	began, n := time.Now(), 0
 	// One guard for all of them: a goroutine per event would cost more than reading it.
 	err = protect(func() error {
-		for ; n < len(rows) && (n == 0 || time.Since(began) <= p.opts.Within); n++ {
+		for ; n < len(rows) && (n == 0 || time.Since(began) <= min(p.opts.Within, p.opts.Timeout/2)); n++ {
 			if err := j.applyOne(ctx, tx, p, c, rows[n], parked); err != nil {
 				return err
 			}

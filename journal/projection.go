@@ -35,6 +35,10 @@ type ProjectionOptions struct {
 	Tries   int           // Skip and ParkEntity: 0: 3
 	Batch   int           // events scanned per transaction, Within bounds it too; 0: 500; at most 1,000
 	Within  time.Duration // no further event is begun in a transaction afterwards; 0: 200 ms
+	// Timeout ends the context of a batch, which the functions of Apply get, so that a server that says nothing does not
+	// hold the projection for ever. A batch that takes longer is rolled back and tried again, with the worker's pauses: that
+	// is said of no event, so none is passed over for it. What does not heed its context is waited for. 0: 5 min.
+	Timeout time.Duration
 }
 
 // Projection writes what it makes of events into the journal's own database, each event exactly once: the cursor moves
@@ -71,6 +75,9 @@ func NewProjection[Tx any](name string, opts ...ProjectionOptions) *Projection[T
 	}
 	if p.opts.Within == 0 {
 		p.opts.Within = 200 * time.Millisecond
+	}
+	if p.opts.Timeout == 0 {
+		p.opts.Timeout = 5 * time.Minute
 	}
 	return p
 }
@@ -115,8 +122,8 @@ func (p *Projection[Tx]) validate() error {
 		return &core.InvalidError{Field: "Version", Reason: "must be at least 1"}
 	case p.opts.OnError != Stall && p.opts.OnError != Skip && p.opts.OnError != ParkEntity:
 		return &core.InvalidError{Field: "OnError", Reason: fmt.Sprintf("unknown policy %q: want %q, %q or %q", string(p.opts.OnError), Stall, Skip, ParkEntity)}
-	case p.opts.Tries < 1 || p.opts.Batch < 1 || p.opts.Batch > 1000 || p.opts.Within < 0:
-		return &core.InvalidError{Field: "Projection", Reason: "Tries, Batch (at most 1000) and Within must be positive"}
+	case p.opts.Tries < 1 || p.opts.Batch < 1 || p.opts.Batch > 1000 || p.opts.Within < 0 || p.opts.Timeout < 0:
+		return &core.InvalidError{Field: "Projection", Reason: "Tries, Batch (at most 1000), Within and Timeout must be positive"}
 	case len(p.handlers) == 0:
 		return &core.InvalidError{Field: "Projection", Reason: "hears no events: use Apply"}
 	}

@@ -17,6 +17,8 @@ type Store[Tx any] interface {
 	// InTx runs do in a new transaction: at READ COMMITTED, or one at a time. It commits if do returns nil, and rolls
 	// back otherwise. What only a new transaction can resolve, deadlocks and the like, is returned as an error that
 	// wraps core.ErrRetryTx; nothing is retried. Do's error is returned as it is, or wrapped.
+	// Where a server may fall silent, begin, commit and the store's statements in it are bounded as its other calls are; the
+	// context that do gets has no deadline but the caller's.
 	InTx(ctx context.Context, do func(ctx context.Context, tx Tx) error) error
 
 	// Append writes the next events of an entity: versions go on from the entity's own, seqs are drawn in order, At is

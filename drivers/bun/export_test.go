@@ -1,9 +1,12 @@
 package bunstore
 
 import (
+	"time"
+
 	"github.com/uptrace/bun"
 
 	"github.com/stintmq/stint/internal/pgstore"
+	"github.com/stintmq/stint/internal/pgstore/pgstd"
 )
 
 // NewOn is New on Postgres, on a backend that is there.
@@ -16,3 +19,6 @@ func Waiting(s *Store) int {
 	defer t.mu.Unlock()
 	return len(t.urgent) + len(t.others)
 }
+
+// SetPatience has the calls of a store on Postgres give up after d.
+func SetPatience(s *Store, d time.Duration) { pgstd.SetPatience(s.engine.(postgres).Store, d) }

@@ -3,6 +3,7 @@ package bunstore
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/uptrace/bun"
 
@@ -17,17 +18,19 @@ import (
 func (s *Store) Journal() journal.Store[bun.Tx] {
 	switch e := s.engine.(type) {
 	case postgres:
-		return pgstd.Log(e.Store, s, func(tx bun.Tx) *sql.Tx { return tx.Tx }, func(ctx context.Context, do func(context.Context, bun.Tx) error) error {
-			return inBunTx(ctx, s.db, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(ctx context.Context, tx bun.Tx) error {
-				if err := do(ctx, tx); err != nil {
-					return err
-				}
+		return pgstd.Log(e.Store, s, func(tx bun.Tx) *sql.Tx { return tx.Tx }, func(ctx context.Context, patience time.Duration, do func(context.Context, bun.Tx) error) error {
+			return pgstd.InTx(ctx, patience, func(ctx context.Context) (bun.Tx, error) {
+				return s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+			}, do, func(tx bun.Tx) error {
 				// pgdriver says nothing of a commit that the database makes a rollback of.
 				_, err := tx.Tx.ExecContext(ctx, "select 1")
 				if pgsql.InAborted(err) {
 					return pgsql.Aborted(err)
 				}
-				return err
+				if err != nil {
+					return err
+				}
+				return tx.Commit()
 			})
 		})
 	case *lite:
@@ -36,15 +39,15 @@ func (s *Store) Journal() journal.Store[bun.Tx] {
 	return nil
 }
 
-// inBunTx runs do in a transaction.
-func inBunTx(ctx context.Context, db *bun.DB, opts *sql.TxOptions, do func(context.Context, bun.Tx) error) error {
-	tx, err := db.BeginTx(ctx, opts)
+// inBunTx runs do in a transaction on SQLite.
+func inBunTx(ctx context.Context, db *bun.DB, do func(context.Context, bun.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	if err := do(ctx, tx); err != nil {
-		return pgstd.RolledBack(err, tx.Rollback())
+		return err
 	}
 	return tx.Commit()
 }
@@ -72,7 +75,7 @@ func (l liteLog) InTx(ctx context.Context, do func(context.Context, bun.Tx) erro
 	defer l.turn.give()
 	var did error
 	committing := false
-	err := inBunTx(waiting, l.store.db, nil, func(ctx context.Context, tx bun.Tx) error {
+	err := inBunTx(waiting, l.store.db, func(ctx context.Context, tx bun.Tx) error {
 		if err := litesql.Lock(ctx, l.kept.In(tx.Tx)); err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package pgxstore
 
 import (
+	"time"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -30,3 +32,6 @@ func Executor(tx pgx.Tx) sqlexec.Executor { return executor{tx} }
 func JournalOn(s *Store, over func(sqlexec.Executor) sqlexec.Executor) journal.Store[pgx.Tx] {
 	return newJournal(s, func(tx pgx.Tx) sqlexec.Executor { return over(executor{tx}) })
 }
+
+// SetPatience has a store's calls give up after d.
+func SetPatience(s *Store, d time.Duration) { pgstore.SetPatience(s.store, d) }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -134,19 +135,41 @@ func (s *Store) Journal() journal.Store[pgx.Tx] {
 }
 
 func newJournal(s *Store, in func(pgx.Tx) sqlexec.Executor) journal.Store[pgx.Tx] {
-	return pgstore.NewLog(s.store, s, in, connOf, func(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
-		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			err := do(ctx, tx)
-			if err != nil && tx.Conn().IsClosed() {
-				return pgsql.Lost(err)
-			}
-			return err
-		})
-		if errors.Is(err, pgx.ErrTxCommitRollback) {
-			return pgsql.Aborted(err)
+	return pgstore.NewLog(s.store, s, in, connOf, func(ctx context.Context, patience time.Duration, do func(context.Context, pgx.Tx) error) error {
+		return inTx(ctx, s.pool, patience, do)
+	})
+}
+
+// inTx is a pgstore.Begin: pgx.BeginTxFunc has one context for all, and do's is not to end with that of the commit.
+func inTx(ctx context.Context, pool *pgxpool.Pool, patience time.Duration, do func(context.Context, pgx.Tx) error) error {
+	step := func(f func(ctx context.Context) error) error {
+		if patience == 0 {
+			return f(ctx)
+		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return f(ctx)
+	}
+	var tx pgx.Tx
+	if err := step(func(ctx context.Context) (err error) {
+		tx, err = pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		return err
+	}); err != nil {
+		return err
+	}
+	// After a commit it does nothing, and of one that fails pgx closes the connection.
+	defer func() { _ = step(tx.Rollback) }()
+	if err := do(ctx, tx); err != nil {
+		if tx.Conn().IsClosed() {
+			return pgsql.Lost(err)
 		}
 		return err
-	})
+	}
+	err := step(tx.Commit)
+	if errors.Is(err, pgx.ErrTxCommitRollback) {
+		return pgsql.Aborted(err)
+	}
+	return err
 }
 
 // Migrations are the numbered .sql files that Migrate runs.

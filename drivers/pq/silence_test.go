@@ -62,3 +62,11 @@ func TestSilentServer(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.Less(t, time.Since(began), 20*time.Second)
 }
+
+// TestSilentJournal: nor does it hold a transaction of the journal's (J7).
+func TestSilentJournal(t *testing.T) {
+	kit.JournalSilence(t, pgstoretest.Silence{
+		DSN: dsn(t, "", ""), Connect: connect, Deaf: true,
+		Patience: func(s pgstoretest.Store, d time.Duration) { pqstore.SetPatience(s.(*pqstore.Store), d) },
+	})
+}

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"time"
 
 	"github.com/lib/pq"
 
@@ -121,8 +122,10 @@ func (s *Store) WithTx(tx *sql.Tx) core.TxView { return pgstd.View(s.store, tx) 
 
 // Journal keeps a journal in this store's schema, for journal.New.
 func (s *Store) Journal() journal.Store[*sql.Tx] {
-	return pgstd.Log(s.store, s, func(tx *sql.Tx) *sql.Tx { return tx }, func(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
-		err := pgstd.InTx(ctx, s.db, do)
+	return pgstd.Log(s.store, s, func(tx *sql.Tx) *sql.Tx { return tx }, func(ctx context.Context, patience time.Duration, do func(context.Context, *sql.Tx) error) error {
+		err := pgstd.InTx(ctx, patience, func(ctx context.Context) (*sql.Tx, error) {
+			return s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		}, do, (*sql.Tx).Commit)
 		if errors.Is(err, pq.ErrInFailedTransaction) {
 			return pgsql.Aborted(err)
 		}

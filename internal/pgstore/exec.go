@@ -79,7 +79,7 @@ func (s *Store) run(ctx context.Context, try attempt) error {
 	defer s.calls.Done()
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		ctx, cancel = context.WithTimeout(ctx, s.patience)
 		defer cancel()
 	}
 	for n := 1; ; n++ {

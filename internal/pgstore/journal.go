@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/stintmq/stint/core"
 	"github.com/stintmq/stint/internal/pgsql"
@@ -22,8 +23,8 @@ type Log[Tx any] struct {
 }
 
 // Begin runs do in a transaction at READ COMMITTED on the application's connections, and commits it unless do returns an
-// error.
-type Begin[Tx any] func(ctx context.Context, do func(context.Context, Tx) error) error
+// error. It gives up on the begin, and on the commit, after patience each, 0: when ctx ends; do has as long as it takes.
+type Begin[Tx any] func(ctx context.Context, patience time.Duration, do func(context.Context, Tx) error) error
 
 // NewLog returns the journal of a store. in returns what runs statements in a transaction; nil: it is none. id is one
 // comparable value for a transaction and all savepoints in it, which no other transaction has at the same time.
@@ -34,7 +35,8 @@ func NewLog[Tx any](s *Store, jobs journal.Jobs[Tx], in func(Tx) sqlexec.Executo
 // Jobs implements journal.Store.
 func (l *Log[Tx]) Jobs() journal.Jobs[Tx] { return l.jobs }
 
-// InTx implements journal.Store.
+// InTx implements journal.Store. A server that says nothing does not hold it for ever: begin, commit, and each statement
+// of the store's, end as a call of the queue does.
 func (l *Log[Tx]) InTx(ctx context.Context, do func(context.Context, Tx) error) error {
 	if err := l.s.enter(ctx); err != nil {
 		return err
@@ -42,8 +44,11 @@ func (l *Log[Tx]) InTx(ctx context.Context, do func(context.Context, Tx) error) 
 	defer l.s.calls.Done()
 	var did error
 	committing := false
-	own := &ownTx{}
-	err := l.begin(context.WithValue(ctx, ownKey{l.s}, own), func(ctx context.Context, tx Tx) error {
+	own, patience := &ownTx{}, l.s.patience
+	if _, own.bounded = ctx.Deadline(); own.bounded {
+		patience = 0
+	}
+	err := l.begin(context.WithValue(ctx, ownKey{l.s}, own), patience, func(ctx context.Context, tx Tx) error {
 		own.id = l.id(tx)
 		defer own.end() // also if do panics
 		did = do(ctx, tx)
@@ -96,19 +101,24 @@ func look[T, Tx any](ctx context.Context, l *Log[Tx], do func(context.Context, *
 }
 
 // inTx runs an operation in a transaction of the caller's.
-func inTx[T, Tx any](ctx context.Context, l *Log[Tx], tx Tx, do func(context.Context, *session) (T, error)) (out T, err error) {
+func inTx[T, Tx any](ctx context.Context, l *Log[Tx], tx Tx, do func(context.Context, *session) (T, error)) (T, error) {
+	var zero T
 	x := l.in(tx)
 	if x == nil {
-		return out, errNoTx
+		return zero, errNoTx
 	}
 	if err := l.s.enter(ctx); err != nil {
-		return out, err
+		return zero, err
 	}
 	defer l.s.calls.Done()
-	sn := l.s.session(x).InTx()
-	if err = l.s.checkLog(ctx, sn); err == nil {
-		out, err = do(ctx, sn)
-	}
+	own := l.s.own(ctx, func() any { return l.id(tx) })
+	out, err := bounded(ctx, l.s, own, func(ctx context.Context) (T, error) {
+		sn := l.s.session(x).InTx()
+		if err := l.s.checkLog(ctx, sn); err != nil {
+			return zero, err
+		}
+		return do(ctx, sn)
+	})
 	return out, pgsql.TxFault(ctx, err)
 }
 

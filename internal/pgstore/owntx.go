@@ -10,7 +10,8 @@ import (
 // ownTx is a transaction that the store itself commits, for the journal: what is enqueued in it is told of afterwards,
 // as the queue's own calls do it, since a NOTIFY in it would have all such commits of the cluster one at a time (J12).
 type ownTx struct {
-	id any // set before anybody has it
+	id      any  // set before anybody has it
+	bounded bool // whoever asked for it said until when
 
 	mu   sync.Mutex
 	over bool // whoever comes now is in another one

@@ -33,6 +33,9 @@ type Options struct {
 	Listen Listen
 	// QuietTx has enqueues in transactions notify nobody.
 	QuietTx bool
+	// Deaf: statements in transactions may go on when their context has ended, as those of some libraries do. Whoever
+	// waits for one then leaves it behind.
+	Deaf bool
 }
 
 // withDefaults refuses what makes no sense.
@@ -61,6 +64,8 @@ type Store struct {
 	marks   pgsql.Marks
 	hub     *pgwake.Hub
 	teller  *pgwake.Teller
+
+	patience time.Duration // callTimeout, but in tests
 
 	settled  pgsql.Settled // of the journal
 	keepsLog atomic.Bool   // the schema can keep one
@@ -101,7 +106,7 @@ func open(b Backend, opts Options) (*Store, error) {
 	}
 	s := &Store{
 		backend: b, opts: opts, schema: pgsql.NewSchema(opts.Schema),
-		channel: Channel(opts.Schema), origin: core.NewToken()[:16],
+		channel: Channel(opts.Schema), origin: core.NewToken()[:16], patience: callTimeout,
 	}
 	if err := s.check(); err != nil {
 		return nil, err
@@ -115,6 +120,9 @@ func open(b Backend, opts Options) (*Store, error) {
 
 // SchemaOf names the schema that holds a store's tables. It is no method, since drivers' stores have all of Store's.
 func SchemaOf(s *Store) string { return s.opts.Schema }
+
+// SetPatience has calls of a store without a deadline give up after d instead of a minute. For tests, before the first.
+func SetPatience(s *Store, d time.Duration) { s.patience = d }
 
 // Close ends waiting calls, waits for those that work, tells others what they were not told yet, and closes the
 // store's own connections; the application's stay open. It may be repeated.

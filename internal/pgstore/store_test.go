@@ -149,6 +149,61 @@ func TestCallsAreBounded(t *testing.T) {
 	require.Equal(t, later, f.deadlines[1])
 }
 
+// TestOwnTransactionsAreBounded: begin, commit and each statement of the store's own transactions, by the caller's deadline
+// or else by the store's; the caller's code, and transactions of his own, are not.
+func TestOwnTransactionsAreBounded(t *testing.T) {
+	s, _ := fresh(t)
+	SetPatience(s, time.Hour)
+	var given time.Duration
+	l := NewLog(s, nil, func(int) sqlexec.Executor { return executor{} }, func(tx int) any { return tx },
+		func(ctx context.Context, patience time.Duration, do func(context.Context, int) error) error {
+			given = patience
+			return do(ctx, 1)
+		})
+	deadline := func(ctx context.Context, tx int) (at time.Time) {
+		_, err := inTx(ctx, l, tx, func(ctx context.Context, _ *session) (nothing, error) {
+			at, _ = ctx.Deadline()
+			return nothing{}, nil
+		})
+		require.NoError(t, err)
+		return at
+	}
+	s.keepsLog.Store(true)
+	require.NoError(t, l.InTx(t.Context(), func(ctx context.Context, tx int) error {
+		_, bounded := ctx.Deadline()
+		require.False(t, bounded)
+		require.WithinDuration(t, time.Now().Add(time.Hour), deadline(ctx, tx), time.Minute)
+		require.Zero(t, deadline(ctx, 2), "another transaction")
+		batch, cancel := context.WithTimeout(ctx, 2*time.Hour)
+		defer cancel()
+		require.WithinDuration(t, time.Now().Add(time.Hour), deadline(batch, tx), time.Minute)
+		return nil
+	}))
+	require.Equal(t, time.Hour, given)
+	later := time.Now().Add(3 * time.Hour)
+	ctx, cancel := context.WithDeadline(t.Context(), later)
+	defer cancel()
+	require.NoError(t, l.InTx(ctx, func(ctx context.Context, tx int) error {
+		require.Equal(t, later, deadline(ctx, tx))
+		return nil
+	}))
+	require.Zero(t, given)
+}
+
+// TestDeafStatements: one that goes on when its context has ended is left behind.
+func TestDeafStatements(t *testing.T) {
+	s, _ := fresh(t)
+	SetPatience(s, time.Millisecond)
+	s.opts.Deaf = true
+	held := make(chan struct{})
+	defer close(held)
+	_, err := bounded(t.Context(), s, &ownTx{}, func(context.Context) (int, error) {
+		<-held
+		return 1, nil
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
 // TestNewClosesWhatItTook: also when there is nothing to open.
 func TestNewClosesWhatItTook(t *testing.T) {
 	f := &fake{errs: []error{io.EOF}}

@@ -69,6 +69,9 @@ func (v view) run(ctx context.Context) func(op) error {
 			return err
 		}
 		defer v.s.calls.Done()
-		return pgsql.TxFault(ctx, do(ctx, v.s.session(v.x).InTx()))
+		_, err := bounded(ctx, v.s, v.s.own(ctx, v.id), func(ctx context.Context) (nothing, error) {
+			return nothing{}, do(ctx, v.s.session(v.x).InTx())
+		})
+		return pgsql.TxFault(ctx, err)
 	}
 }

@@ -3,7 +3,6 @@ package pgstd
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"time"
 
@@ -27,6 +26,7 @@ const startTimeout = 30 * time.Second
 
 // New returns a store in a database and a schema, see pgstore.New. b is db's.
 func New(b pgstore.Backend, db *sql.DB, opts pgstore.Options) (*Store, error) {
+	opts.Deaf = true
 	s, err := pgstore.New(b, opts)
 	if err != nil {
 		return nil, err
@@ -50,6 +50,9 @@ func View(s *Store, tx *sql.Tx) core.TxView {
 
 // SchemaOf names the schema that holds a store's tables.
 func SchemaOf(s *Store) string { return pgstore.SchemaOf(s.store) }
+
+// SetPatience is pgstore.SetPatience.
+func SetPatience(s *Store, d time.Duration) { pgstore.SetPatience(s.store, d) }
 
 // closePatience is how long Close waits for a server that says nothing.
 const closePatience = 2 * time.Second
@@ -81,25 +84,4 @@ func Log[Tx any](s *Store, jobs journal.Jobs[Tx], unwrap func(Tx) *sql.Tx, begin
 		return arrays{s.kept.In(std)}
 	}
 	return pgstore.NewLog(s.store, jobs, in, func(tx Tx) any { return unwrap(tx) }, begin)
-}
-
-// InTx runs do in a transaction at READ COMMITTED.
-func InTx(ctx context.Context, db *sql.DB, do func(context.Context, *sql.Tx) error) error {
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	if err := do(ctx, tx); err != nil {
-		return RolledBack(err, tx.Rollback())
-	}
-	return tx.Commit()
-}
-
-// RolledBack is the error of a transaction whose work failed with did, and whose rollback ended with end.
-func RolledBack(did, end error) error {
-	if errors.Is(end, driver.ErrBadConn) {
-		return pgsql.Lost(did)
-	}
-	return did
 }
