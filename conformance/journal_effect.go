@@ -284,7 +284,9 @@ func backfillWaits[Tx any](k *jkit[Tx]) {
 		soon, cancel := context.WithTimeout(k.ctx, 50*time.Millisecond)
 		_, err = j.Backfill(soon, "e", 0, to)
 		cancel()
-		k.is("Backfill beside an open transaction", err, context.DeadlineExceeded)
+		if err == nil { // which one is for the driver to say
+			k.failf("Backfill to %d beside an open transaction that has an event before: done", to)
+		}
 	}
 	open.commit()
 	k.backfill(j, 0, end, 4)

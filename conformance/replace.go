@@ -19,6 +19,8 @@ func replaceCases() []testCase {
 			demands: "a replace gives a delayed job the content of the request; its id, queue, key, counters and EnqueuedAt stay"},
 		{rule: "Q12", name: "now", run: replaceNow, needs: needs,
 			demands: "a replace without a delay makes the job waiting, behind those that wait"},
+		{rule: "Q11", name: "order-in-a-batch", run: replaceOrder, needs: needs,
+			demands: "what replaces make waiting stands in line with what the same batch inserts, in its order"},
 		{rule: "Q2", name: "priority", run: replacePriority, needs: needs,
 			demands: "a job that was replaced comes in the order of its new priority when it is due"},
 		{rule: "Q12", name: "not-delayed", run: replaceNotDelayed, needs: needs,
@@ -97,6 +99,22 @@ func replaceNow(k *kit) {
 	k.add("e")
 	k.dropped("delayed", "low", deduped(core.Dedupe{Key: "l", Replace: true}), prio(9), runAt(now.Add(-time.Hour)))
 	k.drain("jobs", "low", "e")
+}
+
+func replaceOrder(k *kit) {
+	on := func(key string) mod { return deduped(core.Dedupe{Key: key, Replace: true}) }
+	k.add("a", on("a"), delay(time.Minute))
+	k.add("b", on("b"), delay(time.Minute))
+	k.enqueue(
+		request("1"), request("2", on("b")), request("3", deduped(core.Dedupe{Key: "3"})), request("c", on("c"), delay(time.Minute)),
+		request("4"), request("5", on("a")), request("6", on("c")), request("7"),
+	)
+	var got []string
+	for range 7 {
+		got = append(got, k.take().ID)
+	}
+	eqs(k, "order", got, []string{"1", "b", "3", "4", "a", "c", "7"})
+	k.none("all were there")
 }
 
 func replacePriority(k *kit) {

@@ -25,6 +25,29 @@ type Plan struct {
 	Touches []Touch
 	Inserts []Insert
 	Items   []Item // by position in the call; those that were not planned are zero
+	// Planned is how many of the items the plan is for: the first ones. A job that is made due by a replace comes behind
+	// what was inserted before it and ahead of what comes after it, so a plan has that as its first item alone.
+	Planned int
+}
+
+// Window is how many of the items that are left are looked at for the next plan: all, until a plan is for a few of them.
+type Window struct{ size int }
+
+// Of returns the first of left.
+func (w *Window) Of(left []int) []int {
+	if w.size == 0 || w.size > len(left) {
+		return left
+	}
+	return left[:w.size]
+}
+
+// Planned says how many of what Of returned a plan was for.
+func (w *Window) Planned(n, of int) {
+	if n < of {
+		w.size = max(2*n, 16)
+	} else {
+		w.size = 2 * of
+	}
 }
 
 // Insert is a job to insert.
@@ -72,10 +95,33 @@ func Make(reqs []core.EnqueueRequest, at []int, now time.Time, entries map[Key]E
 	for k, e := range entries {
 		p.keys[k] = &of{Entry: e}
 	}
-	for _, i := range at {
+	for n, i := range at {
+		if n > 0 && p.makesDue(i, holders) {
+			break
+		}
 		p.Items[i] = p.item(i, holders)
+		p.Planned++
 	}
 	return p.Plan
+}
+
+// makesDue reports whether an item has a delayed job wait, at a new place.
+func (p *planner) makesDue(i int, holders map[string]string) bool {
+	req := &p.reqs[i]
+	if !MayMakeDue(req) || p.state(i) != core.StateWaiting {
+		return false
+	}
+	id := req.ResolvedID()
+	if _, held := holders[id]; held || p.ids[id] != nil {
+		return false
+	}
+	met := p.keys[Key{req.Name, req.Dedupe.Key}]
+	return met != nil && req.Dedupe.Decide(met.KeyHolder, p.now) == core.KeyReplace
+}
+
+// MayMakeDue reports whether a request may have a delayed job wait: a call with such an item has to look before it acts.
+func MayMakeDue(req *core.EnqueueRequest) bool {
+	return req.Dedupe != nil && req.Dedupe.Replace && req.Delay == 0
 }
 
 func (p *planner) item(i int, holders map[string]string) Item {

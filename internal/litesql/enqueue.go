@@ -18,41 +18,55 @@ var (
 // Enqueue implements core.Enqueuer (Q10 to Q12).
 func (s *Session) Enqueue(ctx context.Context, reqs []core.EnqueueRequest) ([]core.EnqueueResult, error) {
 	results := make([]core.EnqueueResult, len(reqs))
-	plan, err := s.plan(ctx, reqs, results)
-	if err != nil {
-		return nil, err
-	}
-	for i := range plan.Touches {
-		if err := s.touch(ctx, &plan.Touches[i], reqs); err != nil {
-			return nil, err
-		}
-	}
-	ids, err := s.insert(ctx, reqs, plan)
-	if err != nil {
-		return nil, err
-	}
-	for i, item := range plan.Items {
-		if results[i].Err != nil {
-			continue
-		}
-		results[i] = item.Result
-		if item.Insert > 0 && item.Result.Err == nil {
-			results[i].ID = ids[item.Insert-1]
-		}
-	}
-	return results, s.flush(ctx)
-}
-
-// plan answers the items that are refused, and works out what becomes of the others.
-func (s *Session) plan(ctx context.Context, reqs []core.EnqueueRequest, results []core.EnqueueResult) (*keyplan.Plan, error) {
-	at := make([]int, 0, len(reqs))
-	var ids []string
+	left := make([]int, 0, len(reqs))
 	for i := range reqs {
 		if err := reqs[i].Validate(s.limits); err != nil {
 			results[i].Err = err
 			continue
 		}
-		at = append(at, i)
+		left = append(left, i)
+	}
+	for w := (keyplan.Window{}); len(left) > 0; {
+		part := w.Of(left)
+		n, err := s.enqueueFirst(ctx, reqs, part, results)
+		if err != nil {
+			return nil, err
+		}
+		w.Planned(n, len(part))
+		left = left[n:]
+	}
+	return results, s.flush(ctx)
+}
+
+// enqueueFirst does the items that one plan is for, the first ones, and returns how many.
+func (s *Session) enqueueFirst(ctx context.Context, reqs []core.EnqueueRequest, left []int, results []core.EnqueueResult) (int, error) {
+	plan, err := s.plan(ctx, reqs, left)
+	if err != nil {
+		return 0, err
+	}
+	for i := range plan.Touches {
+		if err := s.touch(ctx, &plan.Touches[i], reqs); err != nil {
+			return 0, err
+		}
+	}
+	ids, err := s.insert(ctx, reqs, plan)
+	if err != nil {
+		return 0, err
+	}
+	for _, i := range left[:plan.Planned] {
+		item := plan.Items[i]
+		results[i] = item.Result
+		if item.Insert > 0 && item.Result.Err == nil {
+			results[i].ID = ids[item.Insert-1]
+		}
+	}
+	return plan.Planned, nil
+}
+
+// plan works out what becomes of valid items.
+func (s *Session) plan(ctx context.Context, reqs []core.EnqueueRequest, at []int) (*keyplan.Plan, error) {
+	var ids []string
+	for _, i := range at {
 		if id := reqs[i].ResolvedID(); id != "" {
 			ids = append(ids, id)
 		}

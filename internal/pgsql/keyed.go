@@ -17,7 +17,8 @@ func Whole(reqs []core.EnqueueRequest) bool {
 	return Parts(reqs) > 1 || keyed && (len(reqs) > 1 || reqs[0].ResolvedID() != "")
 }
 
-// independent reports whether no two items have an id or a key in common, and none has both, in a call of one statement.
+// independent reports whether no two items have an id or a key in common, none has both, and none may have another job wait,
+// in a call of one statement.
 func (e *enqueueing) independent(at []int) bool {
 	if partOf(len(at), func(i int) *core.EnqueueRequest { return &e.reqs[at[i]] }) < len(at) {
 		return false
@@ -25,6 +26,9 @@ func (e *enqueueing) independent(at []int) bool {
 	ids, keys := make(map[string]bool), make(map[keyplan.Key]bool)
 	for _, i := range at {
 		id, d := e.reqs[i].ResolvedID(), e.reqs[i].Dedupe
+		if len(at) > 1 && keyplan.MayMakeDue(&e.reqs[i]) {
+			return false
+		}
 		switch {
 		case id != "" && (d != nil || ids[id]):
 			return false

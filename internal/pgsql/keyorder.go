@@ -44,9 +44,9 @@ func (o *keyOrder) end(ctx context.Context) error {
 	return err
 }
 
-// ready reports whether a plan can be carried out. Else all that the call did is undone, and the keys that it needs are
-// locked: it has to look again.
-func (o *keyOrder) ready(ctx context.Context, plan *keyplan.Plan) (bool, error) {
+// ready reports whether a plan for the first of the items that are left can be carried out. Else all that the call did is
+// undone, and the keys that it needs are locked: it has to look again.
+func (o *keyOrder) ready(ctx context.Context, plan *keyplan.Plan, left []int) (bool, error) {
 	var keys []keyplan.Key
 	for i := range plan.Touches {
 		keys = append(keys, plan.Touches[i].Key)
@@ -60,6 +60,9 @@ func (o *keyOrder) ready(ctx context.Context, plan *keyplan.Plan) (bool, error) 
 	if !o.saved || !missing || len(keys) == 1 && !o.acted {
 		o.acted = o.acted || len(keys) > 0
 		return true, nil
+	}
+	if plan.Planned < len(left) { // what the others need it will need
+		keys = append(keys, keysOf(o.e.reqs, left)...)
 	}
 	if _, err := o.e.s.x.Exec(ctx, "rollback to savepoint stint_order"); err != nil {
 		return false, err
@@ -95,20 +98,23 @@ func (e *enqueueing) keyed(ctx context.Context, all []int) error {
 		}
 		order.acted = true // what was refused may be locked all the same
 	}
+	var window keyplan.Window
 	for try := 0; len(left) > 0; try++ {
 		if try == tries {
 			return errMoving
 		}
-		entries, now, err := e.s.entries(ctx, keysOf(e.reqs, left))
+		part := window.Of(left)
+		entries, now, err := e.s.entries(ctx, keysOf(e.reqs, part))
 		if err != nil {
 			return err
 		}
-		names, err := e.names(ctx, left)
+		names, err := e.names(ctx, part)
 		if err != nil {
 			return err
 		}
-		plan := keyplan.Make(e.reqs, left, now, entries, names)
-		ready, err := order.ready(ctx, plan)
+		plan := keyplan.Make(e.reqs, part, now, entries, names)
+		window.Planned(plan.Planned, len(part))
+		ready, err := order.ready(ctx, plan, left)
 		if err != nil {
 			return err
 		}
@@ -116,9 +122,14 @@ func (e *enqueueing) keyed(ctx context.Context, all []int) error {
 			left = all
 			continue
 		}
-		if left, err = e.round(ctx, left, plan); err != nil {
+		again, err := e.round(ctx, left[:plan.Planned], plan)
+		if err != nil {
 			return err
 		}
+		if len(again) == 0 { // others changed nothing in between
+			try = -1
+		}
+		left = append(again, left[plan.Planned:]...)
 	}
 	return order.end(ctx)
 }
