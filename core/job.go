@@ -264,9 +264,10 @@ func (j *Job[P, R]) Complete(ctx context.Context, in TxView, result R) error {
 	return completeIn(ctx, in, j.name, data)
 }
 
-// Handle registers the function that does this work on w, from the job's queue unless core.Queue says otherwise.
-// Registering a name twice on one worker panics and names both places; a nil worker or function panics with an
-// *InvalidError; registering on a running worker takes effect at once. unregister lets running jobs finish and leaves queued ones in the store (Q17).
+// Handle registers the function that does this work on w, from the job's queue unless core.Queue says otherwise. Registering
+// a name twice on one worker panics and names both places; a nil worker or function panics with an *InvalidError;
+// registering on a running worker takes effect at once. unregister lets running jobs finish and leaves queued ones in the
+// store (Q17).
 //
 // The handler's context ends with one of ErrCancelled, ErrTimeout, ErrLeaseLost, ErrLeaseDoubtful and ErrStopping
 // as its cause. nil completes the job, whatever happened meanwhile; any other error is an attempt used (Q19),

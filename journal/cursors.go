@@ -164,7 +164,7 @@ func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64)
 		moved := j.moved
 		j.mu.RUnlock()
 		cursors, err := j.store.Cursors(ctx)
-		if err != nil && ctx.Err() == nil && (errors.Is(err, core.ErrClosed) || !passing(ctx, err)) {
+		if final(ctx, err) {
 			return err
 		}
 		for _, c := range cursors {
@@ -175,7 +175,7 @@ func (j *Journal[Tx]) WaitFor(ctx context.Context, projection string, seq int64)
 			switch {
 			case there:
 				return nil
-			case err != nil && ctx.Err() == nil && !passing(ctx, err):
+			case final(ctx, err):
 				return err
 			}
 		}

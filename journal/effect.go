@@ -279,11 +279,7 @@ func (j *Journal[Tx]) Backfill(ctx context.Context, name string, from, to int64)
 			break
 		}
 		wait = min(wait*3/2+time.Millisecond, 200*time.Millisecond)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if rest(ctx, wait); ctx.Err() != nil {
 			return made, fmt.Errorf("journal: events beyond %d wait for an open transaction: %w", after, ctx.Err())
 		}
 	}

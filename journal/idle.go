@@ -27,19 +27,20 @@ func (j *Journal[Tx]) WaitIdle(ctx context.Context) error {
 			return nil
 		case err == nil:
 			busy = now
-		case ctx.Err() == nil && (errors.Is(err, core.ErrClosed) || !passing(ctx, err)):
+		case final(ctx, err):
 			return err
 		case ctx.Err() == nil || busy == "":
 			busy = err.Error()
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if rest(ctx, wait); ctx.Err() != nil {
 			return fmt.Errorf("journal: %s: %w", busy, ctx.Err())
 		}
 	}
+}
+
+// final reports whether who waits, and whose ctx goes on, has nothing to hope for after an error.
+func final(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && (errors.Is(err, core.ErrClosed) || !passing(ctx, err))
 }
 
 // busy says what has not reacted yet; "": all has.

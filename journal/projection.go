@@ -1,8 +1,8 @@
 package journal
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -86,7 +86,7 @@ func NewProjection[Tx any](name string, opts ...ProjectionOptions) *Projection[T
 // cursor's move, or not at all, and f may be called again for an event whose transaction did not commit. It should do
 // nothing else, and not for long: meanwhile nobody else moves the projection. It panics where p or f is nil.
 func Apply[P, Tx any](p *Projection[Tx], r Ref[P], f func(ctx context.Context, tx Tx, e Event[P]) error) {
-	if err := cmp.Or(given("Projection", p != nil), given("f", f != nil)); err != nil {
+	if err := errors.Join(given("Projection", p != nil), given("f", f != nil)); err != nil {
 		panic(err)
 	}
 	p.handlers = append(p.handlers, handler[Tx]{r.def, func(ctx context.Context, tx Tx, row Row) error {

@@ -170,7 +170,7 @@ func (w *Worker[Tx]) drainEffects(ctx context.Context, opts core.DrainOptions) (
 				return total, nil
 			}
 		}
-		rest(ctx, 2*minTurn) // beyond the longest that it may be, 3/4 of this is
+		rest(ctx, 2*minTurn) // which is more than a turn, also where jitter shortens it
 	}
 }
 

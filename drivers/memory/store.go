@@ -9,7 +9,8 @@
 //
 // # Capabilities
 //
-// core.Inspector, core.Admin, core.Gauger, core.Retainer, core.Scheduler, core.TxStore[*Transaction], and dedupe keys: all there is.
+// core.Inspector, core.Admin, core.Gauger, core.Retainer, core.Scheduler, core.TxStore[*Transaction], and dedupe keys: all
+// there is.
 //
 // # Cost
 //
@@ -99,8 +100,8 @@ func New(opts Options) *Store {
 	}
 }
 
-// Close ends every AwaitWake, and every call that waits for the journal; from then on all methods return core.ErrClosed. It may be
-// repeated and always returns nil.
+// Close ends every AwaitWake, and every call that waits for the journal; from then on all methods return core.ErrClosed. It
+// may be repeated and always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
